@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
     settings.CODE_CACHE_DIR = KEPT.root
+    settings.SEARCH_MS = 20_000  # for a machine that does much else
     settings.MODEL_AUTOMATICALLY = False  # seconds a kernel; test_modelling.py has it done
     settings.PAGES_KEPT_BYTES = 0  # tests see what they changed; test_kept_pages.py keeps them
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
@@ -63,7 +64,9 @@ _LONGEST = (
     "tests/app/test_demo.py",
     "tests/app/test_real_workers.py",
     "tests/app/test_deaths.py",
+    "tests/app/test_backups.py",
     "tests/app/test_migrations.py",
+    "tests/e2e/journeys/",
     "tests/models/",
     "tests/unit/tuning/test_buckets.py",
 )

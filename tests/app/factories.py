@@ -84,6 +84,14 @@ def build(**fields: Any) -> Build:
     return Build.objects.create(**defaults | fields)
 
 
+def done_build(**fields: Any) -> Build:
+    """A build that is done; its library says nothing."""
+    name = digest()
+    library = Artifact.objects.create(digest=name, size_bytes=1, path=f"sha256/{name}")
+    done = {"state": "done", "library": library, "code_digest": name, "duration_s": 0.1}
+    return build(**done | {"finished_at": timezone.now()} | fields)
+
+
 def task(**fields: Any) -> TuningTask:
     """A queued task of a run of its own."""
     run = fields.pop("run", None) or TuningRun.objects.create(

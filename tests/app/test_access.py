@@ -32,7 +32,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
             *("compare_revisions", "ops", "foreign_kernel"),
             *("series_list", "series", "series_point", "change"),
-            *("alert_actions", "api_docs"),
+            *("alert_actions", "api_docs", "header", "instruction"),
             *("alerts", "alert", "thresholds"),
         )
         for name in (page, f"{page}_json")
@@ -41,7 +41,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
-            *("api_schema", "api_client", "compare_revisions_md"),
+            *("api_schema", "api_client", "compare_revisions_md", "palette"),
             *("series_csv", "series_points", "modelled_report"),
             *("foreign_listing", "foreign_report"),
         ),
@@ -49,6 +49,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     **dict.fromkeys(("series_plot", "series_badge"), (READ, ANYBODY)),  # with the picture's key
     **dict.fromkeys(("import", "look"), ((*READ, "POST"), IMPORT)),
+    "import_json": (READ, IMPORT),
     "import_selections": (("POST",), SELECT),
     "put_back": (("POST",), SELECT),
     "cancel_run": (("POST",), RETUNE),
@@ -118,12 +119,14 @@ def addresses(world: World) -> dict[str, str]:
     for pattern in urlpatterns:
         given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
         given["pk"], given["datum"] = pk.get(pattern.name, world.run.pk), 1
+        given |= {"target": "gfx942", "mnemonic": "s_nop"}
         if pattern.name == "kernel_download":
             given["file"] = "kernel.so"
         wanted = {key: given[key] for key in pattern.pattern.converters}
         found[pattern.name] = "/" + pattern.pattern._route
         for key, value in wanted.items():
-            kind = next(k for k in ("int", "slug", "str") if f"<{k}:{key}>" in found[pattern.name])
+            kinds = ("int", "slug", "str", "path")
+            kind = next(k for k in kinds if f"<{k}:{key}>" in found[pattern.name])
             found[pattern.name] = found[pattern.name].replace(f"<{kind}:{key}>", str(value))
     return found
 
@@ -146,7 +149,8 @@ def test_the_matrix_of_addresses_methods_and_roles(world: World, rf: RequestFact
                     assert permissions.TITLES[permission] in str(refused)
                     status = 403
                 allowed = "." not in permission or role in (permission, "admin")
-                expected = 200 if allowed else 302 if role == "anonymous" else 403
+                to_login = 401 if address.endswith(".json") else 302
+                expected = 200 if allowed else to_login if role == "anonymous" else 403
                 due = expected if method in methods else 405
                 assert status == due, (name, method, role)
                 tried += 1

@@ -26,8 +26,10 @@ from codegen_app.models import (
 from codegen_app.plots import THEMES, plot
 from codegen_app.selectors.alerting import open_regressions
 from codegen_app.selectors.embedded import embedded
+from codegen_app.selectors.pages import alerts as listing
 from codegen_app.selectors.pages.alert import alert_page
-from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list
+from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list, alerts_arranged
+from codegen_app.selectors.tables import Asked
 from codegen_app.services import detection, thresholds
 from codegen_app.services.alerting import triage
 from codegen_app.services.alerting.events import record
@@ -127,6 +129,22 @@ def test_an_address_that_is_none_is_said_and_the_rest_is_shown(reader: Client) -
     assert f'id="alert-{row.pk}"' in page
 
 
+def test_what_changed_says_only_what_the_headline_does_not(reader: Client) -> None:
+    row = made.alert()
+    change = made.change(row, 100.0, 112.0)
+    page = reader.get(row.get_absolute_url()).content.decode()
+    headline = page[page.index('<p class="verdict">') :].partition("</p>")[0]
+    changed = page[page.index('id="what-changed"') :].partition("</section>")[0]
+    figures = ("1.120", "1.098 \N{EN DASH} 1.142", "60, 12")
+    assert [text in headline for text in figures] == [True] * 3
+    assert [text in changed for text in figures] == [False] * 3
+    assert "level after by level before" in headline
+    assert "level after by level before" not in changed
+    shown = (change.series.problem, change.series.device_name, "100 µs", "112 µs")
+    assert [text in changed for text in shown] == [True] * 4
+    assert [text in headline for text in shown] == [False] * 4
+
+
 def test_linked_alerts_are_folded_under_theirs_also_through_others(ada: User) -> None:
     top, copy, below, apart = (made.alert().pk for _ in range(4))
     triage.link([copy], top, Relation.DUPLICATE, ada)
@@ -159,6 +177,80 @@ def test_pages_of_the_list_go_on_where_the_last_ended(reader: Client) -> None:
     back = alert_list(Narrowed(above=second.newer))
     assert [row.id for row in back.alerts] == [row.id for row in first.alerts]
     assert f'href="/alerts?below={keys[3]}"' in reader.get("/alerts").content.decode()
+
+
+def rows_of(reader: Client, query: str) -> list[int]:
+    """The alerts of a page, as it lists them; its twin has the same."""
+    page = reader.get(f"/alerts?{query}").content.decode()
+    found = [int(key) for key in re.findall(r'<tr id="alert-(\d+)"', page)]
+    twin = reader.get(f"/alerts.json?{query}").json()["alerts"]
+    assert [row["id"] for row in twin] == found
+    return found
+
+
+def test_the_list_is_sorted_and_filtered_by_any_column(site: Client, ada: User) -> None:
+    small, large, down, silent = made.alert(), made.alert(), made.alert(), made.missing()
+    made.change(small, 100.0, 105.0, cause="code")
+    made.change(large, 100.0, 150.0, cause="compiler")
+    made.change(down, 100.0, 80.0, cause="compiler")
+    Alert.objects.filter(pk=large.pk).update(cause="compiler", n_series=12)
+    triage.assign([small.pk], ada, ada)
+    small, large, down, silent = small.pk, large.pk, down.pk, silent.pk
+    assert rows_of(site, "") == [silent, down, large, small]
+    assert rows_of(site, "sort=-ratio") == [large, small, down, silent], "without a value: last"
+    assert rows_of(site, "sort=ratio") == [down, small, large, silent]
+    assert rows_of(site, "sort=alert") == [small, large, down, silent]
+    assert rows_of(site, "filter=ratio>1") == [large, small]
+    assert rows_of(site, "filter=ratio>1+cause=compiler") == [large]
+    assert rows_of(site, "filter=series>2&sort=ratio") == [large]
+    assert rows_of(site, "filter=assignee=ada&state=all") == [small]
+    assert rows_of(site, "filter=h200&sort=-ratio&kind=regression") == [large, small, down]
+    page = site.get("/alerts?filter=ratio>9").content.decode()
+    assert "No alert is as “ratio&gt;9” asks for." in page
+    assert "speed is no column" in site.get("/alerts?sort=speed").content.decode()
+
+
+def test_the_alerts_columns_are_in_the_address_and_their_rows_there_as_tsv(site: Client) -> None:
+    alert = made.alert()
+    made.change(alert, 100.0, 150.0)
+    page = site.get("/alerts?column=ratio&column=moved&column=high").content.decode()
+    head = page[page.index('<table class="grid" id="alerts"') :].partition("</thead>")[0]
+    titles = [re.sub(r"<[^>]+>", "", one) for one in re.findall(r"(?s)<th.*?</th>", head)]
+    assert [title.strip() for title in titles] == [
+        *("Chosen", "What moved most", "Worst ratio", "Upper end")
+    ]
+    row = page[page.index(f'<tr id="alert-{alert.pk}"') :].partition("</tr>")[0]
+    assert row.count("<td") == 4
+    assert 'name="alert"' in row, "it can still be ticked"
+    answer = site.get("/alerts?as=tsv&column=alert&column=ratio&column=n")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="alerts.tsv"'
+    assert answer.content.decode() == (
+        f"#\tWorst ratio\tn, of the side with fewer\n{alert.pk}\t1.5\t12\n"
+    )
+
+
+def test_sorted_alerts_have_pages_too_and_begin_anew_where_they_are_sorted(site: Client) -> None:
+    keys = [made.alert().pk for _ in range(PAGE + 3)]
+    assert rows_of(site, "sort=alert") == keys[:PAGE]
+    assert rows_of(site, f"sort=alert&start={PAGE}") == keys[PAGE:]
+    page = site.get(f"/alerts?below={keys[10]}").content.decode()
+    assert f"{PAGE + 3} rows" in " ".join(page.split())
+    assert 'href="/alerts?sort=-alert"' in page
+    text = site.get(f"/alerts?as=tsv&below={keys[10]}&column=alert").content.decode()
+    assert len(text.splitlines()) == 1 + PAGE + 3, "all that match are copied"
+
+
+def test_of_very_many_alerts_the_newest_are_sorted_and_the_page_says_so(
+    site: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [made.alert().pk for _ in range(5)]
+    top = keys[4]
+    triage.link([keys[0]], top, Relation.DUPLICATE, User.objects.get(username="ada"))
+    monkeypatch.setattr(listing, "MOST", 3)
+    assert rows_of(site, "sort=alert") == keys[2:]
+    page = site.get("/alerts?sort=alert").content.decode()
+    assert "the newest 3 of 4" in " ".join(page.split())
+    assert "1 linked" in page
 
 
 def test_an_alert_says_all_that_is_known_of_its_changes(site: Client) -> None:
@@ -323,6 +415,8 @@ def test_queries_do_not_grow(rows: int, ada: User, django_assert_num_queries: An
         triage.add_note([top.pk], "again", ada)
     with django_assert_num_queries(4):
         alert_list(Narrowed())
+    with django_assert_num_queries(5):
+        alerts_arranged(Narrowed(), Asked(sort="ratio"))
     with django_assert_num_queries(7):
         alert_page(top.pk)
 

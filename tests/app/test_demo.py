@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -22,25 +19,26 @@ from codegen_app import postgres
 from codegen_app.demo.processes import descendants
 from scheduler import samples
 from tests.app.processes import alive, interpreter
-
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 120
+from tests.support.demos import (
+    LIMIT_S,
+    ROOT,
+    demo,
+    empty_folder,
+    environment,
+    first_line,
+    free_port,
+)
 
 
 @pytest.fixture
 def var() -> Iterator[Path]:
-    """A folder that everybody may enter, as that of a checkout is."""
-    folder = Path(tempfile.mkdtemp(prefix="kiln-demo-"))
-    folder.chmod(0o755)
-    yield folder
-    postgres.remove(folder)
-    shutil.rmtree(folder)
+    with empty_folder() as folder:
+        yield folder
 
 
-def environment(var: Path) -> dict[str, str]:
-    others = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
-    packages = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
-    return {**others, "KILN_VAR": str(var), "PYTHONPATH": ":".join(packages)}
+@pytest.fixture
+def port() -> int:
+    return free_port()
 
 
 def manage(*arguments: str, var: Path) -> str:
@@ -67,40 +65,6 @@ def owners(var: Path) -> set[int]:
             with suppress(FileNotFoundError):
                 found.add(path.lstat().st_uid)
     return found
-
-
-@contextmanager
-def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [interpreter(), "manage.py", "demo", "--port", str(port)],
-        cwd=ROOT,
-        env=environment(var),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    ) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        pytest.fail(f"the demo said nothing: {process.communicate(timeout=LIMIT_S)}")
-    return line
 
 
 def imported(var: Path) -> tuple[int, int]:

@@ -168,7 +168,7 @@ def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_proble
         default = KernelUse.objects.get(template_node=task.template_node, is_default=True)
         assert first.kernel == default.kernel
         rejected = rows.filter(state=State.REJECTED)
-        assert rejected.count() == len(task.template_node.rejected)
+        assert rejected.count() == len(task.template_node.rejected_for(task.run.target))
 
 
 def test_a_worker_that_lost_its_lease_records_nothing() -> None:

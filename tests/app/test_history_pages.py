@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
@@ -30,11 +31,13 @@ from codegen_app.models import (
     Source,
 )
 from codegen_app.selectors.embedded import embedded
+from codegen_app.selectors.pages import series as listing
 from codegen_app.selectors.pages.change import change_page
 from codegen_app.selectors.pages.history import history_page
 from codegen_app.selectors.pages.history_chart import around_change, history_chart
-from codegen_app.selectors.pages.series import PAGE, Filters, series_list
-from codegen_app.selectors.tracked import LEAST_POINTS, compare_url
+from codegen_app.selectors.pages.series import PAGE, Filters, series_arranged, series_list
+from codegen_app.selectors.tables import Asked
+from codegen_app.selectors.tracked import LEAST_POINTS, compare_url, head_of
 from scheduler.track.units import digits, figure
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
@@ -161,6 +164,67 @@ def test_pages_of_the_list_hold_every_series_once(reader: Client) -> None:
     assert "take the “next”" in reader.get("/series?after=nonsense").content.decode()
 
 
+def problems_of(reader: Client, query: str) -> list[str]:
+    """The problems of a page, as it lists them; its twin has the same."""
+    page = reader.get(f"/series?{query}").content.decode()
+    found = re.findall(r'aria-label="Show (\w+) together with others"', page)
+    twin = reader.get(f"/series.json?{query}").json()["rows"]
+    assert [row["head"]["problem"] for row in twin] == found
+    return found
+
+
+def test_the_list_is_sorted_and_filtered_by_any_column(reader: Client) -> None:
+    slow, fast = history([1000.0] * 13, problem="slow"), history([10.0] * 3, problem="fast")
+    worse = history([50.0] * 10 + [75.0] * 3, problem="worse", device_name="AMD MI300X")
+    make.series(problem="silent", last_at=NOW - timedelta(days=900), points=0)
+    step(slow, 12, before=1000.0, after=800.0, low=0.7, high=0.9, cause="driver")
+    step(worse, 10, before=50.0, after=75.0, low=1.4, high=1.6)
+    del fast
+    assert problems_of(reader, "sort=latest") == ["fast", "worse", "slow", "silent"]
+    assert problems_of(reader, "sort=-change")[:2] == ["worse", "slow"]
+    assert problems_of(reader, "sort=problem") == ["fast", "silent", "slow", "worse"]
+    assert problems_of(reader, "filter=change>1") == ["worse"]
+    assert problems_of(reader, "filter=points>=10+cause=driver") == ["slow"]
+    assert problems_of(reader, "filter=latest>20&sort=problem&device=AMD+MI300X") == ["worse"]
+    assert problems_of(reader, "filter=mi300x") == ["worse"]
+    page = reader.get("/series?filter=change>9").content.decode()
+    assert "No series is as “change&gt;9” asks for." in page
+    assert "speed is no column" in reader.get("/series?sort=speed").content.decode()
+
+
+def test_the_lists_columns_are_in_the_address_and_its_rows_there_as_tsv(reader: Client) -> None:
+    series = history([1000.0] * 10 + [1500.0] * 3, problem="softmax")
+    step(series, 10)
+    page = reader.get("/series?column=problem&column=unit&column=change").content.decode()
+    row = page[page.index("<tbody>") :].partition("</tr>")[0]
+    assert row.count("<td") == 4
+    assert 'name="together"' in row, "it can still be ticked"
+    assert "softmax" in row
+    assert "\N{MULTIPLICATION SIGN}1.500" in row
+    answer = reader.get("/series?as=tsv&column=problem&column=unit&column=latest&column=change")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="series.tsv"'
+    assert answer.content.decode().splitlines() == [
+        "Problem\tLatest\tBase unit\tLast change",
+        f"{series.problem} {head_of(series).sizes}".rstrip() + f"\t1500.0\t{series.unit}\t1.5",
+    ]
+
+
+def test_sorted_series_have_pages_and_of_very_many_the_latest_are_sorted(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"p{n:03}" for n in range(PAGE + 4)]
+    for n, name in enumerate(names):
+        make.series(problem=name, last_at=NOW - timedelta(hours=n), points=1)
+    assert problems_of(reader, "sort=problem") == names[:PAGE]
+    assert problems_of(reader, f"sort=problem&start={PAGE}") == names[PAGE:]
+    assert f"{PAGE + 4} rows" in " ".join(reader.get("/series").content.decode().split())
+    assert len(reader.get("/series?as=tsv").content.decode().splitlines()) == 1 + PAGE + 4
+    monkeypatch.setattr(listing, "MOST", 3)
+    assert problems_of(reader, "sort=-problem") == names[2::-1]
+    page = " ".join(reader.get("/series?sort=-problem").content.decode().split())
+    assert f"the 3 with the latest points, of {PAGE + 4} series" in page
+
+
 def test_ticked_series_are_shown_on_one_chart(reader: Client) -> None:
     answer = reader.get("/series?together=7&together=3&together=7&together=5")
     assert answer["Location"] == "/series/7?with=3,5"
@@ -181,6 +245,7 @@ def test_queries_do_not_grow_with_series_points_or_changes() -> None:
         step(other, 7)
         step(other, 20)
     keys = list(Series.objects.values_list("pk", flat=True))
+    assert queries_of(series_arranged, Filters(), Asked(sort="change")) == 6
     many = (
         queries_of(series_list),
         queries_of(history_page, keys[0], keys[1:]),

@@ -62,7 +62,7 @@ def test_a_loop_leads_to_its_kernels_and_they_to_it(tmp_path: Path, reader: Clie
     assert {row.loop for row in body} == {inner.name}
     assert all(row.serving and row.problem for row in body)
     assert page.has_loops
-    assert page.with_kernel == len(page.scheduled) - 4
+    assert page.measured.with_kernel == len(page.scheduled) - 4
     (called,) = (node for node in page.nodes if node.op.endswith("while_loop"))
     assert (called.kind, called.scheduled[0]) == ("loop", outer.id)
     assert {row.id for row in body} <= set(called.scheduled)

@@ -34,9 +34,11 @@ from codegen_app.models import (
     EventKind,
     ForeignKernel,
     GraphNode,
+    InstructionUse,
     KernelUse,
     MeasurementRequest,
     Message,
+    Mnemonic,
     Modelling,
     Packing,
     ProblemWork,
@@ -159,6 +161,8 @@ def rows_of_every_kind() -> dict[Any, int]:
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
     Modelling.objects.create(build=result.build, board="MI300X", version=1)
+    mnemonic = Mnemonic.objects.create(name="v_add_f32")
+    InstructionUse.objects.create(mnemonic=mnemonic, build=made, count=2)
     looked_at()
     ResultImport.objects.create(run=task.run, digest="d", measured_at=now)
     Round.objects.create(name="look after", begun_at=now)
@@ -199,7 +203,7 @@ LATER = {
     *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
-    ForeignKernel,
+    *(ForeignKernel, Mnemonic, InstructionUse),
     *(ApiToken, Batch, Series, Revision, Conditions, Datum),
 }
 

@@ -329,7 +329,9 @@ def test_candidates_have_modelled_times_of_one_board_and_binding(
     assert (page.modelled_at.board, page.modelled_at.sizes) == ("MI300X", SIZES)
     assert [row.modelled.time_us for row in page.candidates if row.modelled] == [10.0, 14.0]
     html = reader.get(f"/nodes/{world.nodes[0].pk}?x=modelled").content.decode()
-    assert "s modelled on MI300X at s0=64" in html
+    assert "modelled time, µs: not measured, by a model of MI300X at s0=64" in text(html).replace(
+        "\\u00b5", "µ"
+    )
     assert "10.00 (8.000 \N{EN DASH} 12.00)" in text(html)
     assert reader.get(f"/nodes/{world.nodes[0].pk}?y=modelled").status_code == 200
 

@@ -85,8 +85,8 @@ def test_the_page_offers_both_and_each_has_an_address(reader: Client, sass: Buil
     assert re.search(r'view=ptx"\s*>PTX</a>', page)
     assert re.search(r'aria-current="page"\s*>SASS</a>', page)
     assert re.search(r'aria-current="page"\s*>PTX</a>', ptx)
-    assert "source line, live registers" in page
-    assert "source line, live registers" not in ptx
+    assert 'title="live registers"' in page
+    assert 'title="live registers"' not in ptx
     assert "i-global" in ptx
     assert '"err"' not in page + ptx
     loop = page_of(sass, "ptx").listing

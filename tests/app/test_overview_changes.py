@@ -9,8 +9,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import AlertKind, AlertState, Change
+from codegen_app.models import Alert, AlertKind, AlertState, Change, Series
+from codegen_app.selectors.alert_feed import entries
 from codegen_app.selectors.pages.overview_changes import overview_changes
+from codegen_app.services.generated import store
+from scheduler.track.generated_label import LABEL
+from tests.app import factories
 from tests.support import alerts
 
 pytestmark = pytest.mark.django_db
@@ -65,3 +69,39 @@ def test_queries_are_as_many_whatever_there_is(django_assert_num_queries: Any) -
 
 def test_a_site_where_nothing_was_tracked_says_nothing_of_it(reader: Client) -> None:
     assert "Biggest movers" not in reader.get("/").content.decode()
+
+
+def test_what_was_generated_is_told_from_what_was_measured(reader: Client) -> None:
+    """Its alert carries the label wherever it is listed, in the page and in the twin; one that was
+    measured does not."""
+    factories.graph(name="tiny")
+    measured = alerts.alert(worst_ratio=1.2)
+    alerts.change(measured, 100.0, 120.0)
+    store(series=1)
+    row = Series.objects.get(device_name__startswith=LABEL)
+    revision = row.data.latest("at").revision
+    made_up = Alert.objects.create(
+        kind=AlertKind.REGRESSION, revision=revision, at=alerts.START, n_series=1
+    )
+    alerts.change(made_up, 100.0, 150.0, series=row)
+    found = {one.id: one.generated for one in overview_changes().worst_regressions}
+    assert found == {made_up.pk: True, measured.pk: False}
+    page = " ".join(reader.get("/").content.decode().split())
+    for one in (made_up, measured):
+        cells = page.partition(f'id="overview-alert-{one.pk}"')[2].partition("</tr>")[0]
+        assert ('class="tag generated"' in cells) is (one is made_up)
+    slower = page.partition("Got slower")[2].partition("</dd>")[0]
+    assert 'class="tag generated"' in slower, "the worst is of the generated history"
+    assert "the worst of a generated history" in page
+    twin = reader.get("/overview.json").json()["changes"]
+    assert [one["generated"] for one in twin["worst_regressions"]] == [True, False]
+    assert {one["head"]["generated"] for one in twin["movers"]} == {True, False}
+    listed = " ".join(reader.get("/alerts").content.decode().split())
+    for one in (made_up, measured):
+        cells = listed.partition(f'id="alert-{one.pk}"')[2].partition("</tr>")[0]
+        assert cells.count('class="tag generated"') == (one is made_up)
+    assert 'class="tag generated"' in reader.get(f"/alerts/{made_up.pk}").content.decode()
+    assert 'class="tag generated"' not in reader.get(f"/alerts/{measured.pk}").content.decode()
+    titles = {one.id: one.title for one in entries()}
+    assert "(generated)" in titles[made_up.pk]
+    assert "(generated)" not in titles[measured.pk]

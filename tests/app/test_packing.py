@@ -176,7 +176,7 @@ def test_the_same_is_packed_once_and_what_changed_anew(
 def test_anybody_reads_what_is_there_and_asking_needs_an_account(
     client: Client, world: World, quickly_written: None, settings: Any
 ) -> None:
-    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if "LoginRequired" not in name]
+    settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if "LoginMiddleware" not in name]
     page = client.get(address(world.graph), follow=True).content.decode()
     assert "Asking for it needs an account" in page
     answer = client.post(f"/graphs/{world.graph.pk}/pack")

@@ -14,10 +14,22 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app.config import queries
-from codegen_app.models import Candidate, Graph, State, TuningRun, TuningTask
-from codegen_app.services import budgets, ledger, planning, tuning, work
-from scheduler.outcome import MachineError
+from codegen_app.models import Candidate, GeneratedKernel, Graph, State, TuningRun, TuningTask
+from codegen_app.services import (
+    budgets,
+    builds,
+    engine,
+    kernels,
+    ledger,
+    planning,
+    searching,
+    tuning,
+    work,
+)
+from scheduler import targets
+from scheduler.outcome import MachineError, UserError
 from scheduler.tuning.budget import Budget
+from scheduler.tuning.problems import find_problems
 from tests.app import factories
 
 # Locks are held by connections of their own, which must see the rows.
@@ -120,10 +132,10 @@ def test_planning_goes_on_where_a_worker_died(
     run = start(graph)
     part = planning._plan_part
 
-    def die(run: TuningRun, nodes: list[tuple[int, int, str]], at: int) -> bool:
+    def die(run: TuningRun, nodes: list[tuple[int, int, str]], at: int, found: object) -> bool:
         if at:
             raise MachineError("no space left")
-        return part(run, nodes, at)
+        return part(run, nodes, at, found)
 
     with monkeypatch.context() as patch:
         patch.setattr(planning, "_plan_part", die)
@@ -144,10 +156,12 @@ def test_a_run_that_is_cancelled_while_it_is_planned_gets_no_more(
     run = start(graph)
     part = planning._plan_part
 
-    def cancel_then(run: TuningRun, nodes: list[tuple[int, int, str]], at: int) -> bool:
+    def cancel_then(
+        run: TuningRun, nodes: list[tuple[int, int, str]], at: int, found: object
+    ) -> bool:
         if at:
             ledger.cancel(run, None)
-        return part(run, nodes, at)
+        return part(run, nodes, at, found)
 
     monkeypatch.setattr(planning, "_plan_part", cancel_then)
     assert planning.plan_waiting() == 0
@@ -232,3 +246,110 @@ def test_a_budget_counts_only_what_was_worked(graph: Graph) -> None:
     assert left is not None
     assert 39.0 < left <= 40.0
     assert run.has_budget
+
+
+def planned(graph: Graph, target: str, **options: object) -> TuningTask:
+    """A run of the first product on a target, planned: its task."""
+    node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
+    run = tuning.start_run(graph, "rocm:0", target, {}, None, template_node=node, **options)
+    assert planning.plan_waiting() == 1
+    return run.tasks.get()
+
+
+def tried_by(task: TuningTask) -> list[str]:
+    rows = task.candidates.filter(kernel__isnull=False).order_by("position")
+    return list(rows.values_list("kernel__name", flat=True))
+
+
+def test_a_run_without_a_budget_draws_from_what_serves_its_own_target() -> None:
+    """Others' limits are no reason: gfx942 has room for tiles that no gfx1030 takes."""
+    made = factories.prepared_graph()
+    task = planned(made, "gfx942")
+    name, digest = task.template_node.name, made.file.digest
+    own, shared = engine.callers(digest, name, "gfx942"), engine.callers(digest, name)
+    elsewhere = engine.callers(digest, name, "gfx1030")
+    tried = tried_by(task)
+    assert set(tried) <= set(own)
+    assert tried[0] == next(iter(own)), "the untuned default is the same for all"
+    only_here = [one for one in tried if one not in elsewhere]
+    assert only_here
+    assert not set(only_here) & set(shared)
+    assert len(tried) == kernels.RECORDED
+    assert not task.candidates.filter(kernel__isnull=False, build__isnull=True).exists()
+
+    other = planned(made, "gfx1030")
+    assert set(tried_by(other)) <= set(elsewhere), "what gfx942 was tried with is recorded, too"
+    assert set(tried) - set(only_here) <= set(tried_by(other)), "what serves both is tried again"
+    assert set(tried) <= set(tried_by(planned(made, "gfx942")))
+
+
+def test_what_rules_refused_is_the_same_with_a_budget_and_without() -> None:
+    """Of the run's own target, one that the graph was not imported for too."""
+    made = factories.prepared_graph()
+    without = planned(made, "gfx1100")
+    searched = planned(made, "gfx1100", budget=Budget(measurements=1))
+    (problem,) = find_problems(
+        engine.scheduled(made.file.digest).schedule,
+        engine.scheduling_for(made.file.digest, "gfx1100"),
+        targets.find("gfx1100"),
+        {name: info["hint"] for name, info in made.symbols.items()},
+        [searched.template_node.name],
+        engine.scheduled(made.file.digest).backend,
+    )
+    searching._begin(searched, problem)
+
+    def refused(task: TuningTask) -> list[tuple[object, ...]]:
+        rows = task.candidates.filter(kernel__isnull=True).order_by("position")
+        return [(str(row.config), row.state, row.stage, row.reason) for row in rows]
+
+    assert refused(without) == refused(searched) != []
+    reasons = {reason for _, _, _, reason in refused(without)}
+    assert not [one for one in reasons if "gfx" in one and "gfx1100" not in one]
+
+
+def test_a_limit_takes_the_default_and_the_run_s_own_candidates() -> None:
+    made = factories.prepared_graph()
+    task = planned(made, "gfx942", candidate_limit=3)
+    offered = list(engine.callers(made.file.digest, task.template_node.name, "gfx942"))
+    places = list(
+        task.candidates.filter(kernel__isnull=False)
+        .order_by("position")
+        .values_list("position", "kernel__name")
+    )
+    assert len(places) == 3
+    assert all(offered[place] == name for place, name in places)
+    assert places[0] == (0, offered[0])
+
+
+def test_what_is_made_for_a_plan_is_made_outside_of_its_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = factories.prepared_graph()
+    offered, inside = engine.offered, []
+
+    def look(*asked: str) -> engine.Offered:
+        inside.append(connection.in_atomic_block)
+        return offered(*asked)
+
+    monkeypatch.setattr(engine, "offered", look)
+    planned(made, "gfx942")
+    assert inside == [False]
+
+
+def test_candidates_that_no_compiler_here_makes_are_lines_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second language of a target is no reason to reject the run."""
+    made = factories.prepared_graph()
+    request = builds.request_builds
+
+    def only_hip(asked: list[GeneratedKernel], *rest: object, **more: object) -> object:
+        if any(kernel.source_file != "source.hip" for kernel in asked):
+            raise UserError("no CuteDSL here")
+        return request(asked, *rest, **more)
+
+    monkeypatch.setattr(builds, "request_builds", only_hip)
+    task = planned(made, "sm_90")
+    lost = task.candidates.filter(kernel__isnull=False, state=State.REJECTED)
+    assert {(row.stage, row.reason) for row in lost} == {("compile", "no CuteDSL here")}
+    assert task.candidates.filter(state=State.QUEUED).exists()

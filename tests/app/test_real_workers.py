@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,13 +37,17 @@ class Workers:
         self.start_one(COMPILING)
         self.start_one(MEASURING)
 
-    def start_one(self, queues: str) -> None:
-        """One that serves these queues."""
+    def start_one(self, queues: str, *options: str) -> None:
+        """One that serves these queues; ``options`` are those of Celery's worker."""
         command = (
-            *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
-            *("--queues", queues, "--hostname", f"test{len(self._running)}@%h"),
+            *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "--quiet"),
+            *("worker", *options, "--queues", queues, "--hostname", f"test{len(self._running)}@%h"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         )
+        self.run(command)
+
+    def run(self, command: Sequence[str]) -> None:
+        """A worker by this command."""
         with (self._var / "worker.log").open("ab") as log:
             process = subprocess.Popen(
                 command,

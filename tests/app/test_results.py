@@ -146,9 +146,9 @@ def test_imported_times_are_a_bucket_of_their_own(graph: Graph) -> None:
     assert [one.imported for one in known.buckets] == [False, True], "our own come first"
     times = {
         bucket.device_name: {
-            served.result.median_ns
+            served.measured.result.median_ns
             for served in serving.serving(known, bucket).values()
-            if served.result is not None
+            if served.measured is not None
         }
         for bucket in known.buckets
     }

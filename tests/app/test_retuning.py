@@ -375,7 +375,7 @@ def test_when_a_toolchain_changes(world: World, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_schedules_are_made_in_the_admin_by_those_who_may_tune(tuner: Client, world: World) -> None:
-    data = {"occasion": "nightly", "target": "cpu", "device": "cpu", "hour": 3, "priority": -5}
+    data = {"occasion": "nightly", "on": "cpu cpu", "hour": 3, "priority": -5}
     data["strategy"] = "random"
     address = "/admin/codegen_app/retuneschedule/add/"
     assert "Give a limit" in tuner.post(address, data).content.decode()

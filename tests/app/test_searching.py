@@ -79,7 +79,8 @@ def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
     measured = tried(run).filter(state=State.DONE)
     assert 1 <= measured.count() <= 2
     assert measured.get(chosen=True).kernel == Selection.objects.get().kernel
-    offered = task.template_node.offered + len(task.template_node.rejected)
+    node = task.template_node
+    offered = node.offered + len(node.rejected_for(run.target))
     assert task.candidates.count() == offered, "no candidate vanishes"
     untried = task.candidates.filter(state=State.CANCELLED)
     assert {row.reason for row in untried} == {"the budget of 2 measurements was spent"}

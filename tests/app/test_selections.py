@@ -117,7 +117,7 @@ def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
     problem: Problem, environment: Environment
 ) -> None:
     first = result(problem, environment, 90, 110)
-    before = selections.offer(first, "run 1")
+    before = selections.offer(first, "run 1").selection
     selections.offer(result(problem, environment, 70, 89), "run 2")
     user = User.objects.create_user("someone")
     selections.put_back(before, user, "the new one hangs on MI210")

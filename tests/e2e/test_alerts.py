@@ -35,14 +35,14 @@ def test_alerts_are_triaged_by_keys_and_taken_back(page: Page) -> None:
     page.keyboard.press("s")
     expect(page.locator("[data-ticked]")).to_have_text("2 alerts")
     page.keyboard.press("x")
-    expect(page.get_by_role("status")).to_have_text("2 alerts: expected now.")
+    expect(page.locator(".callout[role=status]")).to_have_text("2 alerts: expected now.")
     expect(page.locator("#alerts tbody tr")).to_have_count(1)
     left = page.locator(f"#alert-{rows[0].pk}")
     expect(left).to_have_attribute("aria-selected", "true")
     assert states() == ["new", "expected", "expected"]
 
     page.keyboard.press("z")
-    expect(page.get_by_role("status")).to_contain_text("Taken back: 2 alerts: expected")
+    expect(page.locator(".callout[role=status]")).to_contain_text("Taken back: 2 alerts: expected")
     assert states() == ["new", "new", "acknowledged"]
 
     act = triage.set_state([rows[0].pk], AlertState.FIXED, User.objects.get(username="tuner"))

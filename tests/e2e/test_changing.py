@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from codegen_app.models import Candidate, Graph, State
 from scheduler import samples
+from tests.e2e.conftest import PATIENCE_MS
 from tests.support.pages_world import World
 
 
@@ -30,6 +31,7 @@ def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> N
     page.get_by_label("File").set_input_files(samples.path("gpt2_2layer"))
     expect(page.locator(".drop output")).to_have_text("gpt2_2layer.pt2")
     page.get_by_role("button", name="Import").click()
+    page.wait_for_url("**/graphs/*", timeout=3 * PATIENCE_MS)  # the file is read first
     expect(page.locator("h1")).to_have_text("gpt2_2layer")
     assert Graph.objects.get().name == "gpt2_2layer"
     expect(page.locator(".graph-view .node").first).to_be_visible()  # before it is prepared

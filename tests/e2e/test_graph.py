@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from codegen_app.models import GraphNode, TemplateNode
 from tests.support.pages_world import World, make_graph
 
 ON = re.compile(r"\bon\b")
@@ -19,13 +20,41 @@ def test_a_selection_is_shared_with_the_table_and_the_address(page: Page, world:
     row = page.locator("#scheduled tbody tr").nth(1)
     expect(row).to_have_attribute("aria-selected", "true")
     expect(boxes.nth(1)).to_have_class(ON)
-    assert "node=linear_1" in page.url
+    assert "scheduled=op1" in page.url
 
     page.locator("#scheduled tbody tr").nth(2).locator("td").first.click()
     expect(boxes.nth(2)).to_have_class(ON)
     page.reload()
     expect(page.locator(".graph-view .node").nth(2)).to_have_class(ON)
     expect(page.locator("#scheduled tbody tr").nth(2)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_box_of_a_kernel_that_shares_a_graph_node_selects_that_kernel(
+    page: Page, world: World
+) -> None:
+    """Two kernels compute ``add_1``; a third has no graph node of its own at all."""
+    shared = GraphNode.objects.get(graph=world.graph, name="add_1")
+    world.nodes[2].graph_nodes.add(shared)
+    problem = world.nodes[2].problem
+    alone = TemplateNode.objects.create(
+        graph=world.graph, problem=problem, position=3, name="op3", kind="pointwise",
+        op="add", reads=["buf1"], writes=["buf3"],
+    )  # fmt: skip
+    alone.graph_nodes.add(shared)
+    page.goto(world.graph.get_absolute_url())
+    boxes = page.locator(".graph-view .node")
+    expect(boxes).to_have_count(4)
+    for place, name in ((2, "op2"), (3, "op3"), (1, "op1")):
+        box = boxes.filter(has_text=re.compile(rf"{name}\b"))
+        box.click()
+        expect(box).to_have_class(ON)
+        row = page.locator("#scheduled tbody tr").nth(place)
+        expect(row).to_have_attribute("aria-selected", "true")
+        assert page.url.endswith(f"?scheduled={name}")
+    page.goto(f"{world.graph.get_absolute_url()}?scheduled=op3")
+    expect(page.locator(".graph-view .node.on")).to_contain_text("op3")
+    expect(page.locator("#scheduled tr[aria-selected=true]")).to_contain_text("op3")
+    expect(page.locator(".graph-view .edge.on")).to_have_count(1)
 
 
 def test_modules_open_and_close_and_search_finds_what_is_inside(page: Page, world: World) -> None:
@@ -77,3 +106,70 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     page.mouse.up()
     assert layer.get_attribute("transform") != before
     expect(boxes).to_have_count(2000)
+
+
+def test_fit_shows_the_whole_graph_and_tools_cover_none_of_it(page: Page) -> None:
+    """On a phone too, and however many boxes there are."""
+    page.goto(make_graph("large", layers=60).get_absolute_url())
+    page.wait_for_selector("html[data-ready]")
+    page.get_by_role("button", name="Open all").click()
+    said = page.locator(".graph-tools output")
+    expect(said).to_have_text("240 boxes from the top; Fit shows all")
+    page.get_by_role("button", name="Fit").click()
+    expect(said).to_have_text("240 boxes")
+    for width in (360, 1680):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_role("button", name="Fit").click()
+        inside, apart = page.evaluate(
+            """() => {
+              const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+              const [all, svg] = [box(".graph-view svg > g"), box(".graph-view svg")];
+              const reach = (one, other) => one.left >= other.left - 1 && one.top >= other.top - 1
+                && one.right <= other.right + 1 && one.bottom <= other.bottom + 1;
+              return [reach(all, svg), box(".graph-tools").bottom <= svg.top + 1];
+            }"""
+        )
+        assert inside, f"at {width} px Fit leaves some of the graph out"
+        assert apart, f"at {width} px the tools lie on the drawing"
+
+
+def test_kinds_are_told_by_glyph_and_outline(page: Page, world: World) -> None:
+    """In grey as well: no two kinds that are drawn have one glyph, and pointwise is no gemm."""
+    problem = world.nodes[2].problem
+    TemplateNode.objects.create(
+        graph=world.graph, problem=problem, position=3, name="op3", kind="pointwise",
+        op="add", reads=["buf1"], writes=["buf3"],
+    ).graph_nodes.add(GraphNode.objects.get(graph=world.graph, name="add_1"))  # fmt: skip
+    page.goto(world.graph.get_absolute_url())
+    look = {
+        kind: page.locator(f".graph-view .kind-{kind}").first.evaluate(
+            "box => [box.querySelector('.glyph').textContent,"
+            " box.querySelector('.box').getAttribute('d').includes('A')]"
+        )
+        for kind in ("gemm", "pointwise")
+    }
+    assert look == {"gemm": ["\N{MULTIPLICATION SIGN}", False], "pointwise": ["\u0192", True]}
+    legend = page.locator(".legend.by-kind [data-kind]").evaluate_all(
+        "parts => parts.map(({ dataset }) => [dataset.kind, dataset.glyph])"
+    )
+    assert ["gemm", look["gemm"][0]] in legend and ["pointwise", look["pointwise"][0]] in legend
+
+
+def test_colours_can_say_the_share_of_the_time(page: Page, world: World) -> None:
+    page.goto(world.graph.get_absolute_url())
+    boxes = page.locator(".graph-view .node")
+    expect(boxes).to_have_count(3)
+    fill = "box => getComputedStyle(box.querySelector('.box')).fill"
+    by_kind = boxes.first.evaluate(fill)
+    page.get_by_role("link", name="Time", exact=True).click()
+    assert page.url.endswith("?colour=time")
+    legend = page.get_by_role("group", name="Shares of the time")
+    for said in ("25 % and more", "CPU emulation", "s0=16", "samples", "3 of 3 nodes"):
+        expect(legend).to_contain_text(said)
+    assert boxes.first.evaluate(fill) != by_kind
+    page.reload()  # the address says it
+    expect(boxes).to_have_count(3)
+    expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))
+    assert boxes.first.evaluate(fill) != by_kind
+    page.locator("[data-graph-colour=kind]").click()
+    assert "colour" not in page.url

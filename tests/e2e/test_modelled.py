@@ -35,7 +35,7 @@ def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> Non
     section = page.locator("#modelled")
     expect(section).to_contain_text("has not been modelled yet")
     section.get_by_label("MI300X (gfx942)").check()
-    section.get_by_role("button", name="Model").click()
+    section.get_by_role("button", name="Model", exact=True).click()
     expect(section.locator(".status.wait")).to_have_count(1)
 
     row = work.claim_next(doing.waiting(), "worker")
@@ -44,7 +44,7 @@ def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> Non
     report = modelled.report(text, "gfx942", "MI300X", kernel=kernel.name, sizes=row.sizes)
     work.finish(row, "done", **keeping.fields_of(report, row.build))
     expect(page.locator(".callout.modelled")).to_contain_text("12.50 µs")  # without a reload
-    expect(page.locator("[data-pane=listing] .l.head")).to_contain_text("stall")
+    expect(page.locator("[data-pane=listing] .cols")).to_contain_text("stall")
     expect(page.locator("#modellings")).not_to_have_attribute("hx-get", re.compile("."))
 
 
@@ -52,7 +52,7 @@ def test_one_that_waits_can_be_cancelled(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     section = page.locator("#modelled")
     section.get_by_label("MI300X (gfx942)").check()
-    section.get_by_role("button", name="Model").click()
+    section.get_by_role("button", name="Model", exact=True).click()
     section.get_by_role("button", name="Cancel").click()
     expect(section.locator(".status.off")).to_have_text("cancelled")
 

@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
-import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import Alert, Change, Channel, Datum, Delivery
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
-from tests.support.receivers import HttpReceiver, http_receiver
-
-
-@pytest.fixture
-def receiver(settings: Any, live_server: Any) -> Iterator[HttpReceiver]:
-    settings.WEBHOOK_NETWORKS = [ip_network("127.0.0.0/8")]
-    settings.SITE_URL = live_server.url
-    with http_receiver() as made:
-        yield made
-
-
-@pytest.fixture
-def worker(
-    tmp_path: Path, settings: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Workers]:
-    """One that tracks, beside the site: it has the site's secret, as in an installation."""
-    pipeline.send_by_the_database(monkeypatch)
-    made = Workers(
-        tmp_path,
-        "database://localhost",
-        KILN_SECRET_KEY=settings.SECRET_KEY,
-        KILN_SITE_URL=live_server.url,
-        KILN_WEBHOOK_NETWORKS="127.0.0.0/8",
-    )
-    made.start_one("detect,notify")
-    yield made
-    made.kill()
+from tests.support.receivers import HttpReceiver
 
 
 def test_a_post_becomes_an_alert_with_its_cause_and_a_signed_webhook(
-    page: Page, receiver: HttpReceiver, worker: Workers, live_server: Any
+    page: Page, receiver: HttpReceiver, tracker: Workers, live_server: Any
 ) -> None:
     page.goto("/tokens")
     page.get_by_label("What it is for").fill("CI on the GPU host")
@@ -93,7 +63,7 @@ def test_a_post_becomes_an_alert_with_its_cause_and_a_signed_webhook(
         Datum.objects.get(pk=change.datum_id).value,
     )
     delivery = Delivery.objects.get(event__isnull=False)
-    worker.wait(lambda: not Delivery.objects.filter(state="pending").exists(), "delivery noted")
+    tracker.wait(lambda: not Delivery.objects.filter(state="pending").exists(), "delivery noted")
     page.goto("/channels")
     row = page.locator(f"#delivery-{delivery.pk}")
     expect(row).to_contain_text("delivered")

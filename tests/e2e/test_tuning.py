@@ -50,7 +50,7 @@ def test_an_earlier_choice_is_put_back(page: Page, world: World) -> None:
     serving.locator("summary").click()
     page.get_by_label("Why").last.fill("it hangs")
     page.get_by_role("button", name="Put back").click()
-    expect(page.get_by_role("status")).to_contain_text(f"{now.kernel.name} serves again")
+    expect(page.locator(".callout.ok")).to_contain_text(f"{now.kernel.name} serves again")
     assert Selection.objects.get(until__isnull=True).kernel == now.kernel
 
 

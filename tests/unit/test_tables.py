@@ -1,0 +1,141 @@
+"""Tables as addresses ask for them: sorted, filtered, with the columns that are chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codegen_app.selectors.tables import (
+    Asked,
+    AskedError,
+    Column,
+    Kind,
+    arranged,
+    asked,
+    table,
+    tsv,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    time: float | None
+    waves: int | None = None
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("name", "Kernel", lambda row: row.name, Kind.CODE),
+    Column("time", "Time", lambda row: row.time, Kind.TIME, "µs"),
+    Column("waves", "Waves", lambda row: row.waves, Kind.WHOLE, shown=False),
+)
+ROWS = (
+    *(Row("mm_b", 20.5, 4), Row("Softmax_a", None, 8), Row("mm_a", 3.25)),
+    *(Row("conv", 100.0, 2), Row("mm_c", 20.5, 1)),
+)
+
+
+def names(sort: str = "", text: str = "") -> list[str]:
+    return [row.name for row in arranged(COLUMNS, ROWS, asked(COLUMNS, sort, text, ()))]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("time", ["mm_a", "mm_b", "mm_c", "conv", "Softmax_a"]),
+        ("-time", ["conv", "mm_b", "mm_c", "mm_a", "Softmax_a"]),  # none is last, equal ones stay
+        ("-waves", ["Softmax_a", "mm_b", "conv", "mm_c", "mm_a"]),  # by one that is not shown
+        ("name", ["conv", "mm_a", "mm_b", "mm_c", "Softmax_a"]),
+        ("", [row.name for row in ROWS]),
+    ],
+)
+def test_rows_are_sorted_by_any_column_and_those_without_a_value_are_last(
+    sort: str, expected: list[str]
+) -> None:
+    assert names(sort) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mm", ["mm_b", "mm_a", "mm_c"]),
+        ("MM time<=20.5 waves>1", ["mm_b"]),
+        ("time>=100", ["conv"]),
+        ("waves!=4", ["Softmax_a", "conv", "mm_c"]),  # none is neither 4 nor another number
+        ("name=softmax", ["Softmax_a"]),
+        ("name!=mm", ["Softmax_a", "conv"]),
+        ("name==mm_a", ["mm_a"]),
+        ("name==mm", []),  # no value as a whole
+        ("waves==1|8", ["Softmax_a", "mm_c"]),
+        ("waves==", ["mm_a"]),  # no value
+        ("waves==|4", ["mm_b", "mm_a"]),
+        ("nothing-there", []),
+    ],
+)
+def test_rows_are_filtered_by_words_and_by_any_column(text: str, expected: list[str]) -> None:
+    assert names(text=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"sort": "-speed"}, "speed is no column: there are name, time, waves"),
+        ({"text": "speed>3"}, "speed is no column"),
+        ({"text": "time<fast"}, "time is compared with a number, not with “fast”"),
+        ({"text": "name<b"}, "name is text: compare it with =, == or !="),
+        ({"chosen": ["name", "nope"]}, "nope is no column"),
+    ],
+)
+def test_what_is_none_of_the_columns_is_said(given_: dict[str, object], said: str) -> None:
+    with pytest.raises(AskedError, match=said):
+        asked(COLUMNS, **{"sort": "", "text": "", "chosen": (), **given_})  # type: ignore[arg-type]
+
+
+def test_a_blank_of_a_value_is_named_by_a_stroke() -> None:
+    rows = [Row("compile error", 1.0), Row("compile", 2.0)]
+    found = arranged(COLUMNS, rows, asked(COLUMNS, "", "name==Compile_Error", ()))
+    assert found == rows[:1]
+
+
+def test_columns_are_chosen_in_the_tables_order_and_pages_count_what_matches() -> None:
+    usual = table("kernels", COLUMNS, ROWS, Asked(), page=2)
+    assert [column.key for column in usual.chosen] == ["name", "time"]
+    asks = asked(COLUMNS, "time", "mm", ["waves", "name"])
+    shown = table("kernels", COLUMNS, ROWS, asks, page=2)
+    assert [column.key for column in shown.chosen] == ["name", "waves"]
+    assert (shown.total, shown.matching, shown.next, shown.previous) == (5, 3, 2, None)
+    last = table("kernels", COLUMNS, ROWS, Asked(start=4), page=2)
+    assert (len(last.rows), last.next, last.previous) == (1, None, 2)
+
+
+def test_a_column_that_no_row_has_anything_of_gives_way_unless_it_is_asked_for() -> None:
+    sparse = (*COLUMNS, Column[Row]("spare", "Spare", lambda _: None, sparse=True))
+    assert [one.key for one in table("t", sparse, ROWS, Asked()).chosen] == ["name", "time"]
+    asks = asked(sparse, "", "", ["name", "spare"])
+    assert [one.key for one in table("t", sparse, ROWS, asks).chosen] == ["name", "spare"]
+
+
+def test_tsv_has_every_row_that_matches_and_no_cell_breaks_a_line() -> None:
+    rows = [Row("a\tb\nc", 1234567.0), Row("d", None), Row("e", 1 / 3)]
+    lines = tsv(table("t", COLUMNS, rows, Asked(), page=1)).split("\n")
+    assert lines == ["Kernel\tTime [µs]", "a b c\t1234567.0", "d\t", f"e\t{1 / 3}", ""]
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), max_size=30))
+def test_sorting_keeps_every_row_once(times: list[float | None]) -> None:
+    rows = [Row(str(at), time) for at, time in enumerate(times)]
+    down = arranged(COLUMNS, rows, asked(COLUMNS, "-time", "", ()))
+    valued = [row.time for row in down if row.time is not None]
+    assert valued == sorted(valued, reverse=True)
+    assert sorted(row.name for row in down) == sorted(row.name for row in rows)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_either_a_filter_or_an_error_with_words(text: str) -> None:
+    try:
+        arranged(COLUMNS, ROWS, asked(COLUMNS, "", text, ()))
+    except AskedError as error:
+        assert str(error)
