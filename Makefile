@@ -16,12 +16,13 @@ PROCESSES ?= 3
 
 BIN := .venv/bin
 
-.PHONY: help demo test check lock sbom format install install-dev clean
+.PHONY: help demo test check screenshots lock sbom format install install-dev clean
 
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
 	@echo "make test     run the tests (PYTEST='-k name' for some)"
 	@echo "make check    ruff, mypy --strict, import-linter, djlint, known holes in packages"
+	@echo "make screenshots  take every page of the demo, in both themes, at three widths"
 	@echo "make lock     write the lock files anew, after a change of dependencies"
 	@echo "make sbom     write what Kiln is made of to dist/kiln-sbom.json (CycloneDX)"
 	@echo "make format   format the code"
@@ -40,6 +41,11 @@ check: install-dev
 	$(BIN)/lint-imports
 	$(BIN)/djlint --check --lint --quiet templates
 	@$(BIN)/python deploy/check_holes.py
+
+# Of a demo that runs already: SCREENSHOTS='--url http://127.0.0.1:8000'.
+SCREENSHOTS ?=
+screenshots: install-dev
+	@$(BIN)/python -m tests.screenshots $(SCREENSHOTS)
 
 # After a change of dependencies in pyproject.toml; LOCK=--upgrade for newer versions of all.
 LOCK ?=
