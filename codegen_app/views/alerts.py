@@ -28,6 +28,7 @@ from codegen_app.forms.tables import TableForm
 from codegen_app.models import AlertKind, AlertState, Relation
 from codegen_app.selectors import alerting
 from codegen_app.selectors.pages import alert as one_alert
+from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.selectors.pages.alert_columns import COLUMNS
 from codegen_app.selectors.pages.alerts import alert_list, alerts_arranged
 from codegen_app.selectors.tables import part
@@ -66,7 +67,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     """One alert with its changes, and what happened to it."""
     address = AlertForm(request.GET)
     page = found(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
-    controls = {} if as_json else _controls(request)
+    shown = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
     return respond(
         request,
         "pages/alert.html",
@@ -75,7 +76,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         title=f"Alert {pk}",
         stages=[Crumb("Alerts", reverse("alerts")), Crumb(f"#{pk}")],
         address=address,
-        **controls,
+        **shown,
     )
 
 

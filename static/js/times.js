@@ -3,7 +3,12 @@
 const UNITS = [["day", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
 export function bindTimes() {
-  setInterval(() => document.querySelectorAll("time[data-ago]").forEach(refresh), 10000);
+  refreshAll(); // a kept page was written a while ago
+  setInterval(refreshAll, 10000);
+}
+
+function refreshAll() {
+  document.querySelectorAll("time[data-ago]").forEach(refresh);
 }
 
 function refresh(element) {

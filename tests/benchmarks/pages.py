@@ -50,11 +50,22 @@ PAINTED = """() => new Promise((resolve) => {
   const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null;
   const files = ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type));
   let shift = 0;
+  const moved = [];
+  const side = (box) => `${box.x},${box.y} ${box.width}x${box.height}`;
+  const named = ({ node, previousRect, currentRect }) => {
+    const at = node?.nodeType === Node.ELEMENT_NODE ? node : node?.parentElement;
+    const name = at ? [at.localName, ...at.classList].join(".") : "what is gone";
+    return `${name} ${side(previousRect)} to ${side(currentRect)}`;
+  };
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value;
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue;
+      shift += entry.value;
+      moved.push(...entry.sources.map(named));
+    }
   }).observe({ type: "layout-shift", buffered: true });
   setTimeout(() => resolve({
-    paint, shift, files: files.map((file) => [file.name, file.transferSize]),
+    paint, shift, moved, files: files.map((file) => [file.name, file.transferSize]),
   }), 250);
 })"""
 # Intervals between frames, as long as they are asked for, and how many of them had no line in the
@@ -76,6 +87,7 @@ RECORD = """() => {
   globalThis.recorded = found;
 }"""
 STOP = "() => { recorded.running = false; return recorded; }"
+ARROW_PX = 18  # of a scroll bar, above and below its thumb
 TOP = """() => {
   const pane = document.querySelector("[data-pane=listing]");
   pane.scrollTop = 0;
@@ -173,6 +185,7 @@ def test_every_page(
             f"{address:<44} painted after {found['paint']:4.0f} ms (limit {PAINT_MS}),"
             f" {size:4.0f} KB (limit {SIZE_KB}), shifted by {found['shift']:.3f} (limit 0)"
             f" {'MISSED: ' + ', '.join(over) if over else ''}"
+            + "".join(f"\n      {moved}" for moved in found["moved"])
         )
     assert not missed
 
@@ -244,12 +257,13 @@ def by_wheel(page: Page, box: Mapping[str, float]) -> None:
 
 
 def by_bar(page: Page, box: Mapping[str, float]) -> None:
-    """From the top to the bottom by the thumb of the scroll bar, which is at the right edge."""
-    x = box["x"] + box["width"] - 6
-    page.mouse.move(x, box["y"] + 6)
+    """From the top to the bottom by the thumb of the scroll bar, which is at the right edge, below
+    the bar's arrow."""
+    x, top = box["x"] + box["width"] - 6, box["y"] + ARROW_PX + 4
+    page.mouse.move(x, top)
     page.mouse.down()
     for at in range(200):
-        page.mouse.move(x, box["y"] + 6 + at * (box["height"] - 40) / 200)
+        page.mouse.move(x, top + at * (box["height"] - 2 * ARROW_PX - 24) / 200)
     page.mouse.up()
 
 
