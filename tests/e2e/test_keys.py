@@ -137,3 +137,16 @@ def test_the_graph_is_one_stop_too(page: Page, world: World, last: str) -> None:
     read_out = page.locator("[data-graph] output").text_content()
     assert read_out
     assert read_out in (page.locator("[data-graph] .node.on").text_content() or "")
+
+
+def test_what_an_address_or_a_key_leads_to_is_not_below_the_bar(page: Page, world: World) -> None:
+    page.set_viewport_size({"width": 1400, "height": 400})
+    opened(page, f"{world.kernels[0].get_absolute_url()}#resources")
+    below = "(selector) => document.querySelector(selector).getBoundingClientRect().top"
+    bar = page.evaluate("document.querySelector('.topbar').getBoundingClientRect().bottom")
+    assert page.evaluate(below, "#kernel-resources") >= bar
+    opened(page, "/ops")
+    for key in [*("j" * 40), *("k" * 25)]:
+        page.keyboard.press(key)
+    assert page.evaluate("scrollY") > 0
+    assert page.evaluate(below, "tr[aria-selected=true]") >= bar
