@@ -17,6 +17,7 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 
 from scheduler.files import Content, disk_errors, write_whole
+from scheduler.outcome import MachineError
 
 #: How the name of a compressed file ends; the digest is that of what was compressed.
 COMPRESSED = ".gz"
@@ -30,6 +31,10 @@ class MissingFileError(FileNotFoundError):
 
 class DamagedFileError(MissingFileError):
     """The storage has something else under that name than what was stored there."""
+
+
+class StorageAwayError(MachineError):
+    """The storage does not answer, or refuses: whether it has a file is not known."""
 
 
 def digest_of(data: bytes) -> str:
@@ -71,7 +76,12 @@ def opened(path: str, digest: str) -> IO[bytes]:
         file: IO[bytes] = default_storage.open(path, "rb")
     except FileNotFoundError as error:
         raise MissingFileError(f"{path} is missing from the storage") from error
-    if not _is_whole_since(path, digest, default_storage.get_modified_time(path)):
+    if in_folder(path) is None:  # what was fetched for this is what is handed out
+        whole = digest_of_file(file) == digest
+        file.seek(0)
+    else:
+        whole = _is_whole_since(path, digest, default_storage.get_modified_time(path))
+    if not whole:
         file.close()
         raise DamagedFileError(f"{path} is damaged in the storage: its digest is another")
     return file
@@ -101,7 +111,7 @@ def write_file(path: str, content: IO[bytes]) -> None:
 def write(path: str, data: bytes) -> None:
     """Put the content there in place of whatever lies there: all of it or nothing.
 
-    Raises ``MachineError`` where there is no room, or the folder cannot be written.
+    Raises ``MachineError`` where there is no room, or the storage cannot be written.
     """
     _put(path, gzip.compress(data, mtime=0) if path.endswith(COMPRESSED) else data)
 
@@ -117,9 +127,12 @@ def _put(path: str, content: Content) -> None:
     else:
         content.seek(0)
         stored = File(content)
-    if default_storage.exists(path):
-        default_storage.delete(path)
-    default_storage.save(path, stored)
+    if not getattr(default_storage, "file_overwrite", False) and default_storage.exists(path):
+        default_storage.delete(path)  # what does not overwrite takes another name instead
+    saved = default_storage.save(path, stored)
+    if saved != path:
+        default_storage.delete(saved)
+        raise StorageAwayError(f"the storage put {path} elsewhere: somebody else wrote it; again")
 
 
 def in_folder(path: str) -> Path | None:

@@ -1,5 +1,5 @@
 """What Django's checks of a deployment say beside its own: what keeps pages from being
-served (``serving.py``)."""
+served (``serving.py``), and what keeps artifacts from being stored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import Error, Tags, register
+from django.core.files.storage import default_storage
 
 from codegen_app.config import serving
+from scheduler.outcome import MachineError
 
 
 @register(Tags.security, deploy=True)
 def served(**_: Any) -> list[Error]:
     """One error for each reason."""
     return [Error(line, id="kiln.E001") for line in serving.problems(settings)]
+
+
+@register(Tags.files, deploy=True)
+def stored(**_: Any) -> list[Error]:
+    """A bucket is tried: an object is put, listed, read and deleted. One line where it fails."""
+    attempt = getattr(default_storage, "attempt", None)
+    try:
+        if attempt:
+            attempt()
+    except MachineError as error:
+        return [Error(str(error), id="kiln.E002")]
+    return []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+
 _LEAST_KEY = 32  # characters: 128 bits at the least, however they are written
 GUNICORN_GIVES_UP = 4  # its exit status for an application that cannot be loaded
 
@@ -47,8 +49,11 @@ def _https(settings: Any) -> list[str]:
 
 
 def check(settings: Any) -> None:
-    """End the process with one line where something is missing."""
-    found = problems(settings)
+    """End the process with one line where something is missing, or cannot be read."""
+    try:
+        found = problems(settings)
+    except ImproperlyConfigured as error:
+        found = [str(error)]
     if found:
         sys.stderr.write("".join(f"kiln: {line}\n" for line in found))
         sys.stderr.flush()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.config import broker, env
+from codegen_app.config import broker, env, storage
 from codegen_app.postgres import cluster_for
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -144,7 +144,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = VAR_DIR / "static"
 MEDIA_ROOT = VAR_DIR / "artifacts"
 STORAGES = {
-    "default": {"BACKEND": env.text("KILN_STORAGE", "django.core.files.storage.FileSystemStorage")},
+    "default": storage.artifacts(),
     "staticfiles": {"BACKEND": "codegen_app.config.static.HashedStorage"},
 }
 

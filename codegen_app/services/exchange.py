@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from django.db import transaction
 from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
 from codegen_app.services import audit, engine, kernels, selections, texts
 from scheduler.ir.codec import decode, make_codec
-from scheduler.outcome import UserError
+from scheduler.outcome import MachineError, UserError
 from scheduler.targets import names
 
 SCHEMA = 1
@@ -158,7 +157,7 @@ def _made(problem: Problem, line: _Line) -> GeneratedKernel | None:
     cannot while the graph's file is missing."""
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
-        with suppress(FileNotFoundError, UserError):
+        try:
             made = engine.callers(node.graph.file.digest, node.name, line.target)
             caller = made.get(line.kernel)
             if caller is not None:
@@ -166,4 +165,8 @@ def _made(problem: Problem, line: _Line) -> GeneratedKernel | None:
                 backend = engine.scheduling_for(node.graph.file.digest, line.target)
                 row = kernels.record_candidate(node, node.offered, prepared, caller, backend)
                 return row if row.source_digest == line.source_digest else None
+        except MachineError:  # whether it can be made is not known
+            raise
+        except (FileNotFoundError, UserError):
+            continue
     return None

@@ -145,6 +145,8 @@ def _ask_artifacts() -> None:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_OF_STORAGE}-") as file:
             file.write(bytes(4096))
             file.flush()
+    elif ask := getattr(default_storage, "ask", None):  # a bucket, which 404 says nothing of
+        ask()
     else:
         default_storage.exists(_OF_STORAGE)  # somebody else's is not written to each second
 

@@ -63,6 +63,7 @@ def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
         "kernels of others": _sweep_foreign_kernels(dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
         "artifacts": _sweep_artifacts(dry_run, at_most),
+        "unfinished uploads": _sweep_uploads(dry_run, at_most),
     }
 
 
@@ -210,6 +211,16 @@ def _sweep_files(dry_run: bool, at_most: int) -> int:
                 if not dry_run:
                     _adopt(path)
     return removed
+
+
+def _sweep_uploads(dry_run: bool, at_most: int) -> int:
+    """What was put in parts by a process that was killed; only a bucket has such things."""
+    unfinished = getattr(default_storage, "unfinished", None)
+    found = unfinished(timezone.now() - UNUSED)[:at_most] if unfinished else []
+    if not dry_run:
+        for key, upload in found:
+            default_storage.abort(key, upload)  # type: ignore[attr-defined]
+    return len(found)
 
 
 def _adopt(path: str) -> None:

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from codegen_app.models import Round
 from codegen_app.services import queue, samples, upkeep
+from scheduler.outcome import MachineError
 from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)
@@ -98,6 +99,8 @@ def _attempt(step: Callable[[], None]) -> None:
     except DatabaseError as error:  # it restarts: the next round gets through
         log.warning("a round was not done: %s", one_line(str(error)))
         connection.close()
+    except MachineError as error:  # the storage is away, or a disk is full: the next one comes
+        log.warning("a round was not done: %s", error)
     except Exception:
         log.exception("a round failed")
         connection.close()

@@ -6,10 +6,14 @@ anywhere, or a message that never came, leaves them for whoever looks next.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
+from codegen_app.files import StorageAwayError
 from codegen_app.services import detection, explaining, queue
 from codegen_app.services.alerting import raising
+
+log = logging.getLogger(__name__)
 
 _STEPS: tuple[Callable[[], int], ...] = (
     detection.look,
@@ -33,7 +37,11 @@ def _some(step: Callable[[], int]) -> int:
     """How much was done in at most ``_TURNS`` turns."""
     count = 0
     for _ in range(_TURNS):
-        done = step()
+        try:
+            done = step()
+        except StorageAwayError as error:  # what it did not do waits in its rows
+            log.warning("%s is done later: %s", step.__name__, error)
+            break
         if not done:
             break
         count += done

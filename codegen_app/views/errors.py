@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
 
 from codegen_app.access.programs import wants_json
+from codegen_app.files import StorageAwayError
 from scheduler.outcome import MachineError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -48,6 +49,12 @@ _FULL = Unavailable(
     "The server's disk is full, or read-only. What you sent just now was not taken: send it again "
     "once the operator has made room.",
     60,
+)
+_STORAGE = Unavailable(
+    "The storage of artifacts does not answer",
+    "It is away, or refuses; the server's log says which. Nothing that was stored is lost. What "
+    "you sent just now was not taken: send it again once it answers.",
+    10,
 )
 _BUG = Unavailable(
     "Something went wrong here",
@@ -99,6 +106,8 @@ def _reason(error: BaseException | None) -> Unavailable:
         if state in _BUSY_STATES:
             return _BUSY
         return _FULL if state in _NO_ROOM_STATES else _AWAY
+    if isinstance(error, StorageAwayError):
+        return _STORAGE
     if isinstance(error, MachineError):
         return _FULL
     return _BUG

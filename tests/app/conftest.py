@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from psycopg import sql
 
 from codegen_app.access import permissions
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
+from tests.app.installations import BROKER, Installation
+from tests.app.processes import worker_environment
 from tests.support.pages_world import World, make_world
 
 
@@ -52,3 +59,22 @@ def tuner(client: Client) -> Client:
     user.user_permissions.set(Permission.objects.filter(codename__in=RIGHTS))
     client.force_login(user)
     return client
+
+
+@pytest.fixture
+def here(transactional_db: None, tmp_path: Path) -> Installation:
+    """The test's own."""
+    return Installation(tmp_path, worker_environment(tmp_path, BROKER)["DATABASE_URL"])
+
+
+@pytest.fixture
+def there(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """Another on the same server, with nothing in it."""
+    name = f"{connection.settings_dict['NAME']}_restored"
+    parts = urlsplit(here.url)
+    url = urlunsplit(parts._replace(path=f"/{name}"))
+    admin = urlunsplit(parts._replace(path="/postgres"))
+    with psycopg.connect(admin, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield Installation(tmp_path_factory.mktemp("restored"), url)
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -4,71 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
-
-import psycopg
-import pytest
-from django.db import connection
-from psycopg import sql
 
 from codegen_app.models import Artifact, Build, State, TuningRun
 from codegen_app.services import artifacts, graphs, tuning
 from scheduler import samples
-from tests.app.processes import ROOT, worker_environment
+from tests.app.installations import BROKER, Installation
 from tests.app.test_real_workers import Workers
-
-BROKER = "database://localhost"
-
-
-@dataclass(frozen=True)
-class Installation:
-    """A database, which may be empty, and a folder of its own."""
-
-    var: Path
-    url: str
-
-    def manage(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """A command there."""
-        environment = worker_environment(self.var, BROKER) | {"DATABASE_URL": self.url}
-        return subprocess.run(
-            [sys.executable, "manage.py", *map(str, arguments)],
-            check=False,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-
-    def value(self, query: str) -> object:
-        """The one value that its database answers."""
-        with psycopg.connect(self.url) as made:
-            row = made.execute(query.encode()).fetchone()
-        assert row is not None
-        return row[0]
-
-
-@pytest.fixture
-def here(transactional_db: None, tmp_path: Path) -> Installation:
-    """The test's own."""
-    return Installation(tmp_path, worker_environment(tmp_path, BROKER)["DATABASE_URL"])
-
-
-@pytest.fixture
-def there(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Another on the same server, with nothing in it."""
-    name = f"{connection.settings_dict['NAME']}_restored"
-    parts = urlsplit(here.url)
-    url = urlunsplit(parts._replace(path=f"/{name}"))
-    admin = urlunsplit(parts._replace(path="/postgres"))
-    with psycopg.connect(admin, autocommit=True) as server:
-        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield Installation(tmp_path_factory.mktemp("restored"), url)
-        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services import retention
+from scheduler.outcome import MachineError
 
 _ALL = 10**9
 
@@ -24,6 +25,9 @@ class Command(BaseCommand):
     def handle(self, *_: Any, dry_run: bool, **__: Any) -> None:
         """One line for each kind."""
         found = retention.sweep_host(dry_run=dry_run)
-        found |= retention.sweep(dry_run=dry_run, at_most=_ALL)
+        try:
+            found |= retention.sweep(dry_run=dry_run, at_most=_ALL)
+        except MachineError as error:
+            raise CommandError(str(error)) from None
         for what, count in found.items():
             self.stdout.write(f"{count} {what} {'would be removed' if dry_run else 'removed'}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -15,7 +14,7 @@ from codegen_app import files
 from codegen_app.models import OPEN_STATES, Modelling, State
 from scheduler.cycles import record
 from scheduler.cycles.report import VERSION, Report
-from scheduler.outcome import UserError
+from scheduler.outcome import MachineError, UserError
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,12 @@ def report_of(row: int, build: int | None = None) -> Report | None:
     found = rows.select_related("report").first()
     if found is None or found.report is None:
         return None
-    with suppress(FileNotFoundError, UserError):
+    try:
         return _read(found.report.path, found.report.digest)
-    return None
+    except MachineError:  # it is away, not missing
+        raise
+    except (FileNotFoundError, UserError):
+        return None
 
 
 # A file is found by its content's digest, so what was read of it once stays true.

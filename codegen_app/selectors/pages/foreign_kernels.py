@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -16,7 +15,7 @@ from codegen_app.selectors.pages.listing import ListingView, read_listing
 from scheduler import targets
 from scheduler.cycles import record
 from scheduler.cycles.report import Report
-from scheduler.outcome import UserError
+from scheduler.outcome import MachineError, UserError
 
 MOST = 50
 MOST_LINES = 20_000  # of a listing that a page shows whole
@@ -106,10 +105,13 @@ def report_of(key: int) -> Report | None:
 def _files(row: ForeignKernel) -> tuple[str, Report | None]:
     if row.state != State.DONE or row.listing is None or row.report is None:
         return "", None
-    with suppress(FileNotFoundError, UserError):
+    try:
         text = files.read(row.listing.path, row.listing.digest).decode("utf-8", "replace")
         return text, _read(row.report.path, row.report.digest)
-    return "", None
+    except MachineError:  # they are away, not missing
+        raise
+    except (FileNotFoundError, UserError):
+        return "", None
 
 
 # A file is found by its content's digest, so what was read of it once stays true.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from codegen_app.files import StorageAwayError
 from codegen_app.models import Build, Candidate, Change, Conditions, Series
 from codegen_app.services import artifacts
 from scheduler.outcome import MachineError, UserError
@@ -209,5 +210,7 @@ def _read(build: Build) -> CodeObject | None:
     try:
         text = artifacts.read(listing).decode("utf-8", "replace")
         return code_object(target, build.code_digest, build.resources, text)
+    except StorageAwayError:  # it is there: the change is explained once it can be read
+        raise
     except (MachineError, UserError, OSError):
         return None
