@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from django.conf import settings
 
@@ -28,9 +29,12 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
     except system_user.SystemUserError as error:
         return str(error)
     closed = _closed(var)
+    named = postgres.cluster_for(var)
     if moved := postgres.claim(var):
         say(moved)
     if closed:
+        if postgres.cluster_for(var) != named:  # the settings name the database of before
+            _begin_again()
         return closed
     try:
         postgres.prepare(postgres.cluster_for(var))
@@ -40,8 +44,13 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
     system_user.become()
     os.chdir(settings.BASE_DIR)
     os.environ.update(KILN_VAR=str(var), HOME=str(var), USER=system_user.NAME)
+    return _begin_again()
+
+
+def _begin_again() -> NoReturn:
+    """The same command from its start, with settings that are read anew."""
     command = (sys.executable, str(settings.BASE_DIR / "manage.py"), *sys.argv[1:])
-    return os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
+    os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
 
 
 def _closed(var: Path) -> str:

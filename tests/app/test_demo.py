@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -125,6 +126,31 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(
     postgres.start(postgres.cluster_for(var))
     assert imported(var) == (2, 2)
     assert (var / "secret-key").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's database lies in the folder itself")
+def test_a_folder_that_is_made_anew_starts_with_a_database_of_its_own(var: Path, port: int) -> None:
+    """Also where the demo stays root, since the system user cannot reach the folder."""
+    inner = var / "closed" / "var"
+    inner.parent.mkdir(mode=0o700)
+    databases = []
+    try:
+        for begins in ("Kiln serves at ", f"{inner} was removed once: "):
+            inner.mkdir()
+            with demo(inner, port) as process:
+                said = first_line(process)
+                assert said.startswith(begins)
+                if said != f"Kiln serves at http://127.0.0.1:{port}/\n":
+                    assert first_line(process).startswith("Kiln serves at ")
+                databases.append(postgres.cluster_for(inner).home.parent)
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=LIMIT_S)
+            assert process.returncode == 0
+            shutil.rmtree(inner)
+        assert len(set(databases)) == 2
+    finally:
+        for folder in databases:
+            shutil.rmtree(folder)
 
 
 def test_a_port_in_use_is_one_line_and_starts_nothing(var: Path) -> None:
