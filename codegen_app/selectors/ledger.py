@@ -25,21 +25,12 @@ from scheduler.tuning.ledger import (
     CandidateState,
     Entry,
     Operand,
+    Point,
     autotune_text,
-    best_so_far,
     state_of,
 )
 from scheduler.tuning.modelled import Modelled, from_json
 from scheduler.tuning.oracle.log import modelled_text
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """The best median (nanoseconds) after so many candidates, so many seconds into the run."""
-
-    tried: int
-    at_s: float
-    best_ns: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class Curve:
 
     node: str
     problem: str
-    points: tuple[CurvePoint, ...]
+    points: tuple[Point, ...]
 
 
 def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
@@ -98,25 +89,6 @@ def _begun_with(task: TuningTask) -> str:
     if earlier is None:
         return ""
     return f"begins with the fastest as modelled for {earlier.run.device} in run {earlier.run_id}\n"
-
-
-def curves(run: TuningRun, candidates: Iterable[Candidate]) -> tuple[Curve, ...]:
-    """Best so far, problem by problem; from candidates with kernel, result, node and problem."""
-    by_task: dict[int, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        if candidate.kernel is not None:
-            by_task[candidate.task_id].append(candidate)
-    return tuple(
-        Curve(
-            node=rows[0].task.template_node.name,
-            problem=str(rows[0].task.problem),
-            points=tuple(
-                CurvePoint(point.tried, point.at_s, point.best_ns)
-                for point in best_so_far(entries(run, rows, {}))
-            ),
-        )
-        for rows in by_task.values()
-    )
 
 
 def entries(

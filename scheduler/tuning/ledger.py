@@ -150,17 +150,14 @@ class Point:
     best_ns: float
 
 
-def best_so_far(entries: Iterable[Entry]) -> tuple[Point, ...]:
-    """The curve of one problem: a point for each candidate that was faster than all before; of
-    modelled times in a run of those."""
-    tried = sorted((e for e in entries if e.order), key=lambda entry: entry.order)
+def best_so_far(tried: Iterable[tuple[float, float | None]]) -> tuple[Point, ...]:
+    """The curve of one problem: a point for each candidate that was faster than all before. Of each
+    that was tried, in that order: when its outcome was known (s), and its time (ns), None where it
+    has none."""
     points: list[Point] = []
-    for count, entry in enumerate(tried, start=1):
-        median = entry.median_ns
-        if entry.is_modelled and entry.modelled is not None:
-            median = entry.modelled.time_ns.mid
-        if median is not None and (not points or median < points[-1].best_ns):
-            points.append(Point(count, entry.at_s, median))
+    for count, (at_s, time_ns) in enumerate(tried, start=1):
+        if time_ns is not None and (not points or time_ns < points[-1].best_ns):
+            points.append(Point(count, at_s, time_ns))
     return tuple(points)
 
 

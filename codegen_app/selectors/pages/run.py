@@ -15,12 +15,12 @@ from codegen_app.models import Candidate, Selection, State, TuningRun, TuningTas
 from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
-from codegen_app.selectors.ledger import curves as best_so_far
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from codegen_app.selectors.serving import is_of
 from scheduler.codegen.languages import language_of
+from scheduler.tuning.ledger import best_so_far
 from scheduler.tuning.modelled import Modelled, devices_of
 
 
@@ -149,13 +149,19 @@ def run_page(pk: int) -> RunPage:
     candidates = _candidates(pk)
     selected = _selected(candidates)
     tried = orders(candidates)
+    nodes = {candidate.task.template_node for candidate in candidates}
+    node_urls = {node: node.get_absolute_url() for node in nodes}
     ledger = tuple(
-        _ledger_row(candidate, serves=candidate.pk in selected, order=tried.get(candidate.pk, 0))
+        _ledger_row(
+            candidate,
+            node_urls[candidate.task.template_node],
+            serves=candidate.pk in selected,
+            order=tried.get(candidate.pk, 0),
+        )
         for candidate in candidates
     )
-    curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
     waiting, begun = _waiting(candidates), _begun_with(candidates)
-    return RunPage(rows[0], _best(ledger), ledger, curves, waiting, begun)
+    return RunPage(rows[0], _best(ledger), ledger, _curves(ledger), waiting, begun)
 
 
 def _candidates(pk: int) -> list[Candidate]:
@@ -227,12 +233,12 @@ def _selected(candidates: Iterable[Candidate]) -> set[int]:
     }
 
 
-def _ledger_row(candidate: Candidate, *, serves: bool, order: int) -> LedgerRow:
+def _ledger_row(candidate: Candidate, node_url: str, *, serves: bool, order: int) -> LedgerRow:
     kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
     return LedgerRow(
         id=candidate.pk,
         node=node.name,
-        node_url=node.get_absolute_url(),
+        node_url=node_url,
         problem=str(candidate.task.problem),
         language=language_of(kernel.source_file) if kernel else "",
         kernel=kernel.name if kernel else "",
@@ -272,13 +278,34 @@ def _is_modelled(row: LedgerRow) -> bool:
     return row.state == State.DONE and row.modelled is not None and not row.modelled.obstacle
 
 
+def _by_problem(ledger: Iterable[LedgerRow]) -> dict[tuple[str, str], list[LedgerRow]]:
+    """The candidates of each node and problem, in the order of the graph."""
+    found: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    for row in ledger:
+        found[row.node_url, row.problem].append(row)
+    return found
+
+
+def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
+    """Best so far, problem by problem."""
+    return tuple(
+        Curve(rows[0].node, problem, best_so_far((row.at_s or 0.0, _time_ns(row)) for row in tried))
+        for (_, problem), rows in _by_problem(ledger).items()
+        if (tried := sorted((row for row in rows if row.order), key=lambda row: row.order))
+    )
+
+
+def _time_ns(row: LedgerRow) -> float | None:
+    """What decides about a candidate: its median, or its modelled time in a run of those."""
+    if row.median_ns is None and _is_modelled(row):
+        return row.modelled_ns
+    return row.median_ns
+
+
 def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
     """The fastest candidate of each problem, in the order of the graph."""
-    by_problem: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
-    for row in ledger:
-        by_problem[row.node_url, row.problem].append(row)
     best = []
-    for (node_url, problem), of_problem in by_problem.items():
+    for (node_url, problem), of_problem in _by_problem(ledger).items():
         rows = [row for row in of_problem if row.median_ns is not None]
         if not rows:  # in a run of modelled times there are none
             rows = [row for row in of_problem if _is_modelled(row)]

@@ -18,6 +18,7 @@ from scheduler.tuning.ledger import (
     CandidateState,
     Entry,
     Operand,
+    Point,
     autotune_text,
     best_of_backends,
     best_so_far,
@@ -95,10 +96,8 @@ def test_every_stage_has_a_state() -> None:
 
 
 def test_the_curve_falls_and_counts_what_was_rejected() -> None:
-    entries = [entry("a", 9, order=1), entry("b", 12, order=3), entry("c", 4, order=4)]
-    wrong = replace(entry("d", order=2), state=CandidateState.WRONG)
-    points = best_so_far([*reversed(entries), wrong, entry("never")])
-    assert [(p.tried, p.best_ns) for p in points] == [(1, 9), (4, 4)]
+    points = best_so_far([(0.5, 9.0), (1.0, None), (1.5, 12.0), (2.5, 4.0)])
+    assert points == (Point(1, 0.5, 9.0), Point(4, 2.5, 4.0))
 
 
 def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
