@@ -1,0 +1,52 @@
+"""Axes: a parameter's values at equal distances, times from the least to the largest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from codegen_app.charts import Figure
+from codegen_app.explorer_charts.words import short
+from codegen_app.selectors.explorer.model import Explorer
+from scheduler.tuning.trials.parameters import Parameter
+
+_WORDS = {"measured": "median", "emulated": "emulated median", "modelled": "modelled time"}
+_DECADE = 10.0  # between the least and the largest time, from which on the axis is logarithmic
+
+
+def time_title(found: Explorer) -> str:
+    """The title of an axis of time: what it is, its unit, and of which device at which sizes."""
+    sizes = " ".join(f"{name}={value}" for name, value in found.sizes.items())
+    return f"{_WORDS[found.times]}, µs" + (f" at {sizes}" if sizes else "")
+
+
+def value_axis(parameter: Parameter | None) -> Figure:
+    """An axis of a parameter's values at equal distances."""
+    if parameter is None:
+        return {"zeroline": False}
+    values = parameter.values
+    step = max(1, math.ceil(len(values) / 40))
+    return {
+        "tickvals": list(range(0, len(values), step)),
+        "ticktext": [short(value, 16) for value in values[::step]],
+        "range": [-0.6, len(values) - 0.4],
+        "zeroline": False,
+        "showgrid": False,
+    }
+
+
+def time_axis(times: Sequence[float]) -> Figure:
+    """From the least time to the largest; logarithmic where these are far from each other."""
+    if not times:
+        return {"zeroline": False}
+    if min(times) > 0 and max(times) / min(times) > _DECADE:
+        low, high = math.log10(min(times)), math.log10(max(times))
+        room = 0.06 * (high - low)
+        return {"type": "log", "range": [low - room, high + 2 * room]}
+    room = 0.06 * (max(times) - min(times)) or 0.02 * max(times)
+    return {"range": [max(0.0, min(times) - room), max(times) + 2 * room], "zeroline": False}
+
+
+def six_digits(value: float | None) -> float | None:
+    """Six digits: what hovering and zooming show, in fewer bytes."""
+    return None if value is None else float(f"{value:.6g}")

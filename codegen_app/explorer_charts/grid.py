@@ -1,0 +1,77 @@
+"""Two parameters as a heat map."""
+
+from __future__ import annotations
+
+import math
+
+import plotly.graph_objects as go
+
+from codegen_app.charts import Figure, plain
+from codegen_app.explorer_charts.axes import value_axis
+from codegen_app.explorer_charts.words import in_words, short
+from codegen_app.selectors.explorer.make import MEDIAN
+from codegen_app.selectors.explorer.model import Explorer
+from scheduler.tuning.trials.slices import Group
+
+
+def grid(found: Explorer) -> Figure | None:
+    """Two parameters: a cell's best (or median) time with its n; None where there are no two."""
+    if found.grid is None:
+        return None
+    shown = found.grid
+    is_median = found.cell == MEDIAN
+
+    def value(cell: Group | None) -> float | None:
+        return None if cell is None else cell.median if is_median else cell.best
+
+    times = [[value(cell) for cell in row] for row in shown.cells]
+    known = [time for row in times for time in row if time is not None]
+    if not known:
+        return None
+    heat = go.Heatmap(
+        x=list(range(len(shown.columns))),
+        y=list(range(len(shown.rows))),
+        z=[[None if time is None else round(math.log10(time), 5) for time in row] for row in times],
+        text=[[_cell_text(cell, value(cell)) for cell in row] for row in shown.cells],
+        customdata=[
+            ["nothing tried" if cell is None else in_words(cell) for cell in row]
+            for row in shown.cells
+        ],
+        texttemplate="%{text}",
+        hovertemplate=f"{short(shown.across)} %{{x}}, {short(shown.down)} %{{y}}"
+        "<br>%{customdata}<extra></extra>",
+        hoverongaps=True,
+        xgap=2,
+        ygap=2,
+        showscale=False,  # Plotly's is styled inline, which the policy forbids; cells have figures
+    )
+    # A cell without a colour has no text of its trace: those without a time are a trace of text.
+    bare = [
+        (column, row, _cell_text(cell, None))
+        for row, cells in enumerate(shown.cells)
+        for column, cell in enumerate(cells)
+        if value(cell) is None and cell is not None
+    ]
+    others = go.Scatter(
+        mode="text",
+        x=[column for column, _, _ in bare],
+        y=[row for _, row, _ in bare],
+        text=[text for _, _, text in bare],
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    axes = (found.parameter(shown.across), found.parameter(shown.down))
+    layout = {
+        "meta": {"across": shown.across, "down": shown.down},
+        "xaxis": {"title": {"text": short(shown.across)}, "showgrid": False} | value_axis(axes[0]),
+        "yaxis": {"title": {"text": short(shown.down)}, "showgrid": False} | value_axis(axes[1]),
+    }
+    return plain(go.Figure([heat, others], layout))
+
+
+def _cell_text(cell: Group | None, time: float | None) -> str:
+    if cell is None:
+        return ""
+    failed = sum(cell.others.values())
+    parts = [f"{time:.4g}<br>n {cell.n}"] if time is not None else []
+    return " ".join([*parts, *([f"✕{failed}"] if failed else [])])

@@ -1,0 +1,217 @@
+"""Every trial as a point over order, seconds or a parameter; below, those without a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from codegen_app.charts import Figure, plain
+from codegen_app.explorer_charts.axes import six_digits, time_axis, time_title, value_axis
+from codegen_app.explorer_charts.words import short
+from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED
+from codegen_app.selectors.explorer.model import Explorer, Trial
+from scheduler.tuning.trials.parameters import Parameter
+
+_MOST_INTERVALS = 200  # more of them are a blot; the table has them all
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_SPREAD = 0.56  # of a column's width
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "pentagon", "triangle-down")
+
+
+def trials(found: Explorer, x: str, colour: str) -> Figure | None:
+    """One point a trial: its time over ``x``, with the best so far where that is an order, and
+    those without a time below, a row for each thing that became of them. None without a trial."""
+    parameter = found.parameter(x)
+    timed = [(at, one) for at, one in enumerate(found.trials) if one.time_us is not None]
+    timed = [(at, one) for at, one in timed if _has_place(one, x)]
+    failed = _failed(found, x, parameter)
+    if not timed and not failed:
+        return None
+    groups = _groups(found.parameter(colour), timed)
+    traces = [_points(found, name, group, x, place) for place, (name, group) in enumerate(groups)]
+    if x in (TRIED, SECONDS):
+        traces.append(_best_line(found, x))
+    states = sorted({state for state, *_ in failed})
+    traces += [_failures(failed, state, at, x) for at, state in enumerate(states)]
+    strip = min(0.4, 0.07 * len(states)) if timed else 1.0
+    layout: Figure = {
+        "xaxis": {"title": {"text": _x_title(found, x)}, "anchor": "y2" if states else "y"}
+        | (value_axis(parameter) if parameter else _span(found, x)),
+        "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
+        | time_axis([one.time_us for _, one in timed if one.time_us is not None]),
+        "showlegend": True,
+    }
+    if states:
+        layout["yaxis2"] = {
+            "domain": [0.0, strip - 0.02],
+            "range": [-0.6, len(states) - 0.4],
+            "tickvals": list(range(len(states))),
+            "ticktext": states,
+            "zeroline": False,
+        }
+    if not timed:
+        del layout["yaxis"]
+    return plain(go.Figure(traces, layout))
+
+
+def _has_place(one: Trial, x: str) -> bool:
+    needed = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}
+    return x not in needed or needed[x] is not None
+
+
+def _place(one: Trial, x: str) -> float:
+    """Where a trial stands on an axis that is no parameter's."""
+    found = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}[x]
+    assert found is not None, "only those are shown that have one"
+    return round(float(found), 4)
+
+
+def _span(found: Explorer, x: str) -> Figure:
+    """From the first place to the last, with a little room."""
+    places = [_place(one, x) for one in found.trials if _has_place(one, x)]
+    if not places:
+        return {"zeroline": False}
+    room = 0.02 * (max(places) - min(places)) or 1.0
+    return {"range": [min(places) - room, max(places) + room], "zeroline": False}
+
+
+def _x_title(found: Explorer, x: str) -> str:
+    if x == TRIED:
+        return f"trial: {found.ordered_by}"
+    if x == SECONDS:
+        return "seconds of the run"
+    if x != MODELLED:
+        return short(x)
+    return f"modelled time, µs: not measured, by a model of {found.modelled_where}"
+
+
+def _groups(
+    colour: Parameter | None, timed: Sequence[tuple[int, Trial]]
+) -> list[tuple[str, list[tuple[int, Trial]]]]:
+    """The trials by a parameter's values, in their order; one group without it."""
+    if colour is None:
+        return [("trial", list(timed))] if timed else []
+    found: dict[int, list[tuple[int, Trial]]] = {}
+    for at, one in timed:
+        found.setdefault(colour.codes[at], []).append((at, one))
+    return [
+        (short(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
+    ]
+
+
+def _columned(parameter: Parameter, ats: Sequence[int]) -> list[float]:
+    """Places of trials within their values' columns: spread by the golden ratio, so that
+    neighbours in their order lie far from each other."""
+    counts = [0] * len(parameter.values)
+    places = []
+    for at in ats:
+        code = parameter.codes[at]
+        counts[code] += 1
+        places.append(round(code + _SPREAD * ((counts[code] * _GOLDEN) % 1.0 - 0.5), 3))
+    return places
+
+
+def _points(
+    found: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
+) -> go.Scatter:
+    parameter = found.parameter(x)
+    rows = [one for _, one in group]
+    ats = [at for at, _ in group]
+    shown = _columned(parameter, ats) if parameter else [_place(one, x) for one in rows]
+    symbol = _SYMBOLS[place % len(_SYMBOLS)]
+    several = found.times == "modelled" or found.most_n > 1
+    return go.Scatter(
+        name=f"{name} ({len(rows)})",
+        mode="markers",
+        x=shown,
+        y=[six_digits(one.time_us) for one in rows],
+        error_y=_intervals(rows) if several and found.timed <= _MOST_INTERVALS else None,
+        marker={
+            "size": [14 if one.best else 7 for one in rows],
+            "symbol": ["star" if one.best else symbol for one in rows],
+        },
+        text=[one.kernel for one in rows],
+        customdata=ats,
+        hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
+    )
+
+
+def _intervals(rows: Sequence[Trial]) -> Figure:
+    ends = [
+        (one.time_us or 0.0, one.low_us or one.time_us, one.high_us or one.time_us) for one in rows
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1,
+        "width": 2,
+        "array": [six_digits((high or time) - time) for time, _, high in ends],
+        "arrayminus": [six_digits(time - (low or time)) for time, low, _ in ends],
+    }
+
+
+def _best_line(found: Explorer, x: str) -> go.Scatter:
+    """Steps down at each trial that was faster than all before, then on to the last trial."""
+    steps = [(one.order if x == TRIED else one.at_s, one.time_us) for one in found.best]
+    steps = [(at, time) for at, time in steps if at is not None]
+    ends = [one.order if x == TRIED else one.at_s for one in found.trials]
+    last = max((end for end in ends if end is not None), default=None)
+    if steps and last is not None:
+        steps.append((last, steps[-1][1]))
+    return go.Scatter(
+        name="best so far",
+        mode="lines",
+        line={"shape": "hv", "width": 1.5},
+        x=[round(float(at or 0.0), 4) for at, _ in steps],
+        y=[six_digits(time) for _, time in steps],
+        hovertemplate="best so far: %{y:.4g} µs<extra></extra>",
+        meta="best",
+    )
+
+
+_Failed = tuple[str, float, int, str, int | None]
+
+
+def _failed(found: Explorer, x: str, parameter: Parameter | None) -> list[_Failed]:
+    """State, place, count, what is said of it, and the trial where it is one: over an order each by
+    itself, over a parameter the count of each value."""
+    if parameter is not None:
+        values = next((one.values for one in found.slices if one.name == x), ())
+        return [
+            (state, float(code), count, short(f"{x}={value.value}: {count} {state}"), None)
+            for code, value in enumerate(values)
+            for state, count in value.group.others.items()
+        ]
+    return [
+        (one.state, _place(one, x), 1, _why(one), at)
+        for at, one in enumerate(found.trials)
+        if one.time_us is None and _has_place(one, x) and one.order is not None
+    ]
+
+
+def _why(one: Trial) -> str:
+    """The stage and reason of a trial without a time, short enough to hover."""
+    text = f"{one.kernel}: {one.state}"
+    return f"{text}<br>{one.stage}: {short(one.reason)}" if one.stage else text
+
+
+def _failures(failed: Sequence[_Failed], state: str, row: int, x: str) -> go.Scatter:
+    own = [one for one in failed if one[0] == state]
+    counted = any(count > 1 for _, _, count, _, _ in own)
+    return go.Scatter(
+        name=f"{state} ({sum(one[2] for one in own)})",
+        mode="markers+text" if counted else "markers",
+        x=[one[1] for one in own],
+        y=[row] * len(own),
+        yaxis="y2",
+        marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5}},
+        text=[f" {one[2]}" if one[2] > 1 else "" for one in own] if counted else None,
+        textposition="middle right",
+        hovertext=[one[3] for one in own],
+        hovertemplate="%{hovertext}<extra></extra>",
+        customdata=[one[4] for one in own] if x in (TRIED, SECONDS, MODELLED) else None,
+        meta=f"failed:{state}",
+        showlegend=False,
+    )
