@@ -25,7 +25,7 @@ def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
     registers = view.registers if view.follows_registers else ""
     cells = (
         _cell("n", "line"),
-        _cell("x", "loop, source", "a bar for each loop around it; the line of the source"),
+        _cell("x", "source", "a bar for each loop around it; the line of the source"),
         _cell("live", "live" if registers else "", f"live {registers}" if registers else ""),
         _cell("h", "header", "the header that it was inlined from") if view.headers else "",
         figures,
@@ -42,8 +42,8 @@ def _cell(css: str, name: str, title: str = "") -> str:
 _COLUMNS = (
     ("m-runs", "runs", "how often a wave executes it"),
     ("m-stall", "stall", "cycles that a wave waits before it"),
-    ("m-bank", "LDS \N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
-    ("m-bytes", "used/moved", "bytes used of bytes moved, an execution"),
+    ("m-bank", "LDS\N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
+    ("m-bytes", "bytes", "bytes used of bytes moved, an execution"),
 )
 _NOTHING = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
 

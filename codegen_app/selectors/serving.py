@@ -8,7 +8,7 @@ kernels in others, with compilers of their own, are in every bucket of their dev
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -114,13 +114,13 @@ def buckets_of(
     selected: Iterable[Selection],
     used: Collection[str],
 ) -> tuple[Bucket, ...]:
-    """The buckets of what was measured (``measured_where``) and selected, in their order; of the
-    sizes those of ``used``."""
+    """The buckets of what was measured (``measured_where``) and selected: a device's own before
+    what is emulated or imported, then where most problems have a choice (a sum of two nodes of
+    many says little), then the latest; of the sizes those of ``used``."""
     latest: dict[str, tuple[datetime, Bucket]] = {}
-    found = [
-        *_measured(measured_rows, used),
-        *((_bucket_of(row, used), row.since) for row in selected),
-    ]
+    chosen = [(_bucket_of(row, used), row.since) for row in selected]
+    choices = Counter(bucket.name for bucket, _ in chosen)
+    found = [*_measured(measured_rows, used), *chosen]
     for bucket, at in found:
         before = latest.get(bucket.name, (at, bucket))
         newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
@@ -128,7 +128,8 @@ def buckets_of(
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
     return tuple(
         sorted(
-            (bucket for _, bucket in ranked), key=lambda bucket: (bucket.emulated, bucket.imported)
+            (bucket for _, bucket in ranked),
+            key=lambda bucket: (bucket.emulated, bucket.imported, -choices[bucket.name]),
         )
     )
 

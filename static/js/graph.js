@@ -105,8 +105,7 @@ class GraphView {
     const parts = [...edgeParts, ...nodeParts];
     this.culling.place(parts);
     this.layer.replaceChildren(...parts.map((part) => part.element));
-    const top = nodes.reduce((first, item) => (first && first.y <= item.y ? first : item), null);
-    this.whole = this.viewport.begin(layout, top);
+    this.whole = this.viewport.begin(layout, nodes);
     this.output.textContent = `${items.size} boxes${this.whole ? "" : " from the top; Fit shows all"}`;
     this.mark();
     if (this.query) this.search(this.query);

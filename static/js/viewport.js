@@ -26,13 +26,16 @@ export class Viewport {
     this.look({ left, top, right, bottom, scale: this.scale });
   }
 
-  // The whole, or where that would be too small to read (READABLE) its beginning: the item at the
-  // top. Answers whether it is the whole.
-  begin(size, top) {
+  // The whole, or where that would be too small to read (READABLE) its beginning: the uppermost
+  // items, as many as fit beside each other. Answers whether it is the whole.
+  begin(size, items) {
     const whole = this.whole(size);
     this.show(size, Math.max(whole, READABLE));
-    if (whole >= READABLE || !top) return true;
-    this.x = this.svg.getBoundingClientRect().width / 2 - (top.x + top.width / 2) * this.scale;
+    if (whole >= READABLE || !items.length) return true;
+    const frame = this.svg.getBoundingClientRect();
+    const upper = items.filter((item) => item.y + item.height <= frame.height / this.scale);
+    const left = mostFit(upper.length ? upper : items, frame.width / this.scale);
+    this.x = -left * this.scale;
     this.apply();
     return false;
   }
@@ -102,4 +105,16 @@ export class Viewport {
     addEventListener("pointerup", stop);
     addEventListener("pointercancel", stop);
   }
+}
+
+// The left edge of the window of a width that shows most items whole, with equal room beside them.
+function mostFit(items, width) {
+  let best = { count: 0, left: 0 };
+  for (const { x: edge } of items) {
+    const inside = items.filter((item) => item.x >= edge && item.x + item.width <= edge + width);
+    if (inside.length <= best.count) continue;
+    const right = Math.max(...inside.map((item) => item.x + item.width));
+    best = { count: inside.length, left: edge - (width - (right - edge)) / 2 };
+  }
+  return best.count ? best.left : items[0].x;
 }
