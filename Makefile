@@ -53,7 +53,7 @@ UV_COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3
 	--generate-hashes --no-header --quiet $(LOCK)
 
 lock: install-dev
-	$(UV_COMPILE) --extra dev --extra redis --extra cutedsl --extra objects --extra s3 --output-file deploy/requirements-dev.txt
+	$(UV_COMPILE) --extra dev --extra redis --extra cutedsl --extra objects --extra s3 --extra oidc --output-file deploy/requirements-dev.txt
 	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --output-file deploy/requirements.txt
 
 sbom: install-dev

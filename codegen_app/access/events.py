@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 
+from codegen_app.models import Identity
 from codegen_app.services import audit
 
 _PASSWORD = "_kiln_password_is_new"  # noqa: S105 - an attribute's name
@@ -20,7 +21,7 @@ def connect() -> None:
     user_logged_in.connect(_logged_in)
     user_logged_out.connect(_logged_out)
     pre_save.connect(_before_account, sender=User)
-    for sender in (User, Group):
+    for sender in (User, Group, Identity):
         post_save.connect(_saved, sender=sender)
         post_delete.connect(_deleted, sender=sender)
     for through in (
@@ -31,8 +32,9 @@ def connect() -> None:
         m2m_changed.connect(_members_changed, sender=through)
 
 
-def _logged_in(user: User, **_: Any) -> None:
-    audit.record(user, "login", user)
+def _logged_in(user: User, request: Any = None, **_: Any) -> None:
+    by = getattr(request, "signed_in_by", "")
+    audit.record(user, "login", user, f"by {by}" if by else "")
 
 
 def _logged_out(user: User | None, **_: Any) -> None:

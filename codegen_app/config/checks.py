@@ -1,5 +1,6 @@
 """What Django's checks of a deployment say beside its own: what keeps pages from being
-served (``serving.py``), and what keeps artifacts from being stored."""
+served (``serving.py``), and what keeps artifacts from being stored
+and people from signing in."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from django.core.checks import Error, Tags, register
 from django.core.files.storage import default_storage
 
 from codegen_app.config import serving
-from scheduler.outcome import MachineError
+from scheduler.outcome import MachineError, UserError
 
 
 @register(Tags.security, deploy=True)
@@ -28,4 +29,18 @@ def stored(**_: Any) -> list[Error]:
             attempt()
     except MachineError as error:
         return [Error(str(error), id="kiln.E002")]
+    return []
+
+
+@register(Tags.security, deploy=True)
+def signed_in(**_: Any) -> list[Error]:
+    """The provider is asked what it is. One line where that does not fit the settings."""
+    if settings.OIDC is None:
+        return []
+    from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
+
+    try:
+        oidc.trial()
+    except UserError as error:
+        return [Error(str(error), id="kiln.E003")]
     return []

@@ -23,6 +23,10 @@ def problems(settings: Any) -> list[str]:
             )
         elif len(settings.SECRET_KEY) < _LEAST_KEY or len(set(settings.SECRET_KEY)) < 8:
             found.append(f"KILN_SECRET_KEY is weak: give at least {_LEAST_KEY} random characters")
+    if not settings.PASSWORD_LOGIN and settings.OIDC is None:
+        found.append(
+            "KILN_PASSWORD_LOGIN=0 without KILN_OIDC_ISSUER: nobody could log in; set one of both"
+        )
     if settings.HTTPS:
         found += _https(settings)
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.config import broker, env, storage
+from codegen_app.config import broker, env, sign_in, storage
 from codegen_app.postgres import cluster_for
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -106,10 +106,15 @@ SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
-AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
-]
+# Who signs in at the organisation's provider needs no password here; nobody does where those are
+# switched off.
+OIDC = sign_in.provider()
+PASSWORD_LOGIN = env.flag("KILN_PASSWORD_LOGIN", default=True)
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend"]
+if PASSWORD_LOGIN:
+    AUTHENTICATION_BACKENDS.append("django.contrib.auth.backends.ModelBackend")
+if OIDC is not None:
+    AUTHENTICATION_BACKENDS.append("codegen_app.access.backends.IdentityBackend")
 PASSWORD_HASHERS = ["codegen_app.access.hashing.BoundedPBKDF2PasswordHasher"]
 # Length is what resists guessing; there are no rules of composition. The longest that is hashed
 # is what the form takes (4096 characters).

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
+
+from codegen_app.views import sign_in
 
 # One page to log in and one to change the password, with one throttle, for the admin too.
 _TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
@@ -20,7 +22,9 @@ urlpatterns = [
     path("admin/login/", login_not_required(_TO_LOGIN)),
     path("admin/password_change/", _TO_PASSWORD),
     path("admin/", admin.site.urls),
-    path("login/", LoginView.as_view(template_name="login.html"), name="login"),
+    path("login/", sign_in.Login.as_view(), name="login"),
+    path("login/oidc/", sign_in.sign_in, name="sign_in"),
+    path("login/oidc/back/", sign_in.signed_in, name="signed_in"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("", include("codegen_app.views.urls")),
 ]

@@ -21,6 +21,7 @@ from codegen_app.models.change import Baseline, Change, SeriesRule
 from codegen_app.models.foreign_kernel import ForeignKernel
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
+from codegen_app.models.identity import Identity
 from codegen_app.models.instruction import InstructionUse, Mnemonic
 from codegen_app.models.message import Message, Round
 from codegen_app.models.modelling import Modelling
@@ -72,6 +73,7 @@ __all__ = [
     "GeneratedKernel",
     "Graph",
     "GraphNode",
+    "Identity",
     "InstructionUse",
     "KernelUse",
     "MeasurementRequest",

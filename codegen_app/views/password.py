@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
@@ -18,6 +22,10 @@ from codegen_app.forms.passwords import OwnPasswordForm
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
     """Ask for the old one and the new one; every other login of the account ends."""
+    user = cast(User, request.user)
+    if not user.has_usable_password() or not settings.PASSWORD_LOGIN:
+        messages.info(request, "You sign in without a password of this site: there is none here.")
+        return redirect("overview")
     is_post = request.method == "POST"
     form = OwnPasswordForm(request, request.POST if is_post else None)
     if is_post and form.is_valid():

@@ -11,4 +11,6 @@ export function bindLogin() {
   // The server sent us here instead of a page, whose part the browser has kept in this address.
   const next = document.querySelector("[data-login-form] input[name=next]");
   if (next?.value && location.hash && !next.value.includes("#")) next.value += location.hash;
+  const signIn = document.querySelector("a[data-sign-in*='next=']");
+  if (signIn && location.hash) signIn.href += encodeURIComponent(location.hash);
 }

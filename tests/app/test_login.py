@@ -239,6 +239,8 @@ def settings_with(**changes: object) -> SimpleNamespace:
         "ALLOWED_HOSTS": ["kiln.example"],
         "ALLOWED_HOSTS_GIVEN": True,
         "CSRF_TRUSTED_ORIGINS": ["https://kiln.example"],
+        "PASSWORD_LOGIN": True,
+        "OIDC": None,
     }
     return SimpleNamespace(**{**good, **changes})
 
@@ -253,6 +255,7 @@ def settings_with(**changes: object) -> SimpleNamespace:
         ({"ALLOWED_HOSTS": ["*"]}, "KILN_ALLOWED_HOSTS"),
         ({"TRUSTED_PROXIES": 0}, "KILN_TRUSTED_PROXIES"),
         ({"CSRF_TRUSTED_ORIGINS": ["http://kiln.example"]}, "KILN_TRUSTED_ORIGINS"),
+        ({"PASSWORD_LOGIN": False}, "KILN_PASSWORD_LOGIN"),
     ],
 )
 def test_pages_are_not_served_with_half_settings(

@@ -34,6 +34,7 @@ from codegen_app.models import (
     EventKind,
     ForeignKernel,
     GraphNode,
+    Identity,
     InstructionUse,
     KernelUse,
     MeasurementRequest,
@@ -174,6 +175,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     history.feed(result)
     Datum.objects.update(batch=Batch.objects.create(token=token, key="k", body_digest="d"))
     rows_of_tracking()
+    Identity.objects.create(user=token.owner, issuer="https://login.example", subject="1")
     return {
         model: model._default_manager.count() for model in apps.get_app_config(APP).get_models()
     }
@@ -204,7 +206,7 @@ LATER = {
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
     *(ForeignKernel, Mnemonic, InstructionUse),
-    *(ApiToken, Batch, Series, Revision, Conditions, Datum),
+    *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum),
 }
 
 

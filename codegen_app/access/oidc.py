@@ -1,0 +1,231 @@
+"""OpenID Connect: sending somebody to the provider, and believing what it says of them.
+
+Authorization code with PKCE, state and nonce; the ID token's signature, issuer, audience, times and
+nonce are checked (Authlib). What must come back with somebody is in a signed cookie of ten minutes,
+so that who only asks writes nothing here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import requests
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.django_client import DjangoOAuth2App
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
+from joserfc.errors import JoseError
+
+from codegen_app.config.sign_in import Provider
+from scheduler.outcome import UserError
+from scheduler.text import one_line
+
+COOKIE_S = 600
+_SALT = "codegen_app.access.oidc"
+_TIMEOUT_S = 5
+_KEPT_S = 3600  # what the provider says of itself
+_LEEWAY_S = 60  # by which clocks may differ
+_AT_ONCE = threading.BoundedSemaphore(4)  # conversations with the provider, of a process
+# Signed with the provider's key: a token that is signed with our secret, or not at all, is none.
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+_TIMES = {"exp", "iat", "nbf"}
+_CODE = re.compile(r"[a-z_]{1,40}")
+
+log = logging.getLogger(__name__)
+
+
+class SignInError(UserError):
+    """Why nobody was logged in, in one line for them. ``counts``: as a failed login does."""
+
+    def __init__(self, line: str, *, counts: bool = False, subject: str = "") -> None:
+        super().__init__(line)
+        self.counts, self.subject = counts, subject
+
+
+@dataclass(frozen=True)
+class Person:
+    """What the provider says of somebody; ``email`` only where it is verified."""
+
+    subject: str
+    username: str
+    email: str
+    groups: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Started:
+    """What the cookie brings back."""
+
+    state: str
+    nonce: str
+    verifier: str
+    after: str  # where they were
+
+    def sealed(self) -> str:
+        """As the cookie's text, which nobody else can write."""
+        return signing.dumps([self.state, self.nonce, self.verifier, self.after], salt=_SALT)
+
+
+def cookie_name() -> str:
+    """Of this host alone where it travels by HTTPS alone."""
+    return "__Host-kiln-sign-in" if settings.HTTPS else "kiln-sign-in"
+
+
+def start(callback: str, after: str) -> tuple[str, Started]:
+    """The provider's address to go to, and what has to come back. Raises ``SignInError``."""
+    with _talking():
+        made = _client().create_authorization_url(callback)
+    return made["url"], Started(made["state"], made["nonce"], made["code_verifier"], after)
+
+
+def started(request: HttpRequest) -> Started | None:
+    """What the cookie says; None without one, or where it is too old, or not ours."""
+    try:
+        text = request.COOKIES.get(cookie_name(), "")
+        return Started(*signing.loads(text, salt=_SALT, max_age=COOKIE_S))
+    except (signing.BadSignature, TypeError, ValueError):
+        return None
+
+
+def finish(request: HttpRequest, begun: Started | None, callback: str) -> Person:
+    """Who came back from the provider. Raises ``SignInError``."""
+    provider = _provider()
+    given = request.GET.get("state", "")
+    if begun is None or not constant_time_compare(given, begun.state):
+        raise SignInError(
+            "This sign-in was not begun here, took longer than ten minutes, or is over: begin again"
+        )
+    if (error := request.GET.get("error")) is not None:
+        reason = error if _CODE.fullmatch(error) else "an error"
+        raise SignInError(f"{provider.name} did not let you in: {reason}", counts=True)
+    if request.GET.get("iss", provider.issuer) != provider.issuer:
+        raise SignInError("The answer is another provider's: begin again", counts=True)
+    with _talking():
+        claims = _claims(request.GET.get("code", ""), begun, callback)
+    return _person(provider, claims)
+
+
+def trial() -> None:
+    """Ask the provider what it is. Raises ``SignInError`` where that does not fit the settings."""
+    with _talking():
+        _client(kept=False)
+
+
+def _provider() -> Provider:
+    return cast(Provider, settings.OIDC)
+
+
+def _claims(code: str, begun: Started, callback: str) -> dict[str, Any]:
+    client = _client()
+    token = client.fetch_access_token(callback, code=code, code_verifier=begun.verifier)
+    found = client.parse_id_token(token, nonce=begun.nonce, leeway=_LEEWAY_S)
+    if not found or not isinstance(found.get("sub"), str) or not found["sub"]:
+        raise SignInError(f"{_provider().name} does not say who you are", counts=True)
+    claims = dict(found)
+    groups = {_provider().groups_claim} if _provider().groups else set()
+    needed = {"email", "preferred_username"} | groups
+    if needed - set(claims) and client.server_metadata.get("userinfo_endpoint"):
+        more = client.userinfo(token=token)
+        if more.get("sub") != claims["sub"]:
+            raise SignInError(f"{_provider().name} speaks of two people at once", counts=True)
+        claims = {**more, **claims}
+    return claims
+
+
+def _person(provider: Provider, claims: dict[str, Any]) -> Person:
+    subject = claims["sub"]
+    verified = claims.get("email_verified") in (True, "true")
+    email = str(claims.get("email") or "") if verified else ""
+    local, _, domain = email.rpartition("@")
+    if provider.domains and not (local and domain.lower() in provider.domains):
+        raise SignInError(
+            f"Only people with a verified e-mail address of {' or '.join(provider.domains)} are"
+            " let in",
+            counts=True,
+            subject=subject,
+        )
+    groups = claims.get(provider.groups_claim) or ()
+    groups = [groups] if isinstance(groups, str) else groups
+    if len(subject) > 255 or not isinstance(groups, list | tuple):
+        raise SignInError(f"{provider.name} says what cannot be read", counts=True)
+    name = str(claims.get("preferred_username") or email)
+    return Person(subject, name, email[:254], frozenset(map(str, groups)))
+
+
+_kept: dict[Provider | str, Any] = {}
+
+
+def _client(*, kept: bool = True) -> Any:
+    """One that knows what the provider says of itself; asked anew after an hour."""
+    provider = _provider()
+    client, until, of = _kept.get("client", (None, 0.0, None))
+    if kept and of == provider and time.monotonic() < until:
+        return client
+    client = DjangoOAuth2App(
+        None,
+        name="kiln",
+        client_id=provider.client_id,
+        client_secret=provider.client_secret,
+        server_metadata_url=f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration",
+        client_kwargs={
+            "scope": "openid profile email",
+            "code_challenge_method": "S256",
+            "default_timeout": _TIMEOUT_S,
+        },
+    )
+    _look(provider, client.load_server_metadata())
+    _kept["client"] = (client, time.monotonic() + _KEPT_S, provider)
+    return client
+
+
+def _look(provider: Provider, metadata: dict[str, Any]) -> None:
+    """Refuse a provider that is another, or speaks in the clear."""
+    if metadata.get("issuer") != provider.issuer:
+        raise SignInError(
+            f"KILN_OIDC_ISSUER is {provider.issuer}, the provider calls itself"
+            f" {one_line(str(metadata.get('issuer')), 200)}: they must be the same to the letter"
+        )
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+        address = str(metadata.get(name, ""))
+        if not address.startswith(f"{provider.issuer.partition(':')[0]}://"):
+            raise SignInError(f"the provider's {name} is missing, or not as secure as its issuer")
+    known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+    fit = [one for one in known if one in _ALGORITHMS]
+    if not fit:
+        raise SignInError("the provider signs with no key of its own: let it use RS256")
+    metadata["id_token_signing_alg_values_supported"] = fit
+
+
+@contextmanager
+def _talking() -> Iterator[None]:
+    """A few at once, and each failure as one line; the log has what is not for everybody."""
+    name = _provider().name
+    if not _AT_ONCE.acquire(blocking=False):
+        raise SignInError("Many people sign in just now: try again in a moment")
+    try:
+        yield
+    except SignInError:
+        raise
+    except requests.RequestException as error:
+        log.warning("sign-in: %s", one_line(str(error)))
+        raise SignInError(f"{name} does not answer: try again") from error
+    except (AuthlibBaseError, JoseError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        log.warning("sign-in: %s: %s", type(error).__name__, one_line(str(error)))
+        if getattr(error, "claim", "") in _TIMES:
+            line = (
+                f"What {name} says is too old, or of the future: its clock and this server's differ"
+            )
+        else:
+            line = f"What {name} says cannot be believed: the server's log has the reason"
+        raise SignInError(line, counts=True) from error
+    finally:
+        _AT_ONCE.release()

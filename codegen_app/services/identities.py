@@ -1,0 +1,77 @@
+"""Accounts of people who sign in at the provider."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError, transaction
+
+from codegen_app.access.oidc import Person, SignInError
+from codegen_app.config.sign_in import Provider
+from codegen_app.models import Identity
+
+_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.@+-]")
+_TRIES = 20
+
+log = logging.getLogger(__name__)
+
+
+def account_of(provider: Provider, person: Person) -> User:
+    """The account with this identity; a new one, which may only read, where there is none.
+
+    An account of the same name or e-mail address is somebody else's. Raises ``SignInError`` for
+    one that is closed.
+    """
+    with transaction.atomic():
+        user = _known(provider, person) or _made(provider, person)
+        if not user.is_active:
+            raise SignInError("Your account here is closed", counts=True, subject=person.subject)
+        _give_groups(user, provider, person)
+    return user
+
+
+def _known(provider: Provider, person: Person) -> User | None:
+    rows = Identity.objects.filter(issuer=provider.issuer, subject=person.subject)
+    found = rows.select_related("user").first()
+    return found.user if found else None
+
+
+def _made(provider: Provider, person: Person) -> User:
+    names = _names(person)
+    for name in names:
+        try:
+            with transaction.atomic():
+                if User.objects.filter(username__iexact=name).exists():
+                    continue
+                user = User.objects.create_user(name, person.email)  # without a password
+                identity = {"issuer": provider.issuer, "subject": person.subject}
+                Identity.objects.create(user=user, **identity)
+                return user
+        except IntegrityError:  # somebody took the name just now, or signed in twice at once
+            if known := _known(provider, person):
+                return known
+    raise SignInError(f"No name is free for an account called {names[0]}: ask an administrator")
+
+
+def _names(person: Person) -> list[str]:
+    """Names for the account, the first that is free serves."""
+    digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
+    own = _NOT_OF_NAMES.sub("", person.username)[:120] or f"user-{digest}"
+    return [own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"]
+
+
+def _give_groups(user: User, provider: Provider, person: Person) -> None:
+    """Of the groups that the provider decides on, those that it says; others stay as they are."""
+    decided = set(provider.groups.values())
+    given = {group for value, group in provider.groups.items() if value in person.groups}
+    rows = {group.name: group for group in Group.objects.filter(name__in=decided)}
+    if missing := decided - set(rows):
+        log.warning("KILN_OIDC_GROUPS: there is no group %s", ", ".join(sorted(missing)))
+    present = set(user.groups.filter(name__in=decided).values_list("name", flat=True))
+    if more := given & set(rows) - present:
+        user.groups.add(*(rows[name] for name in sorted(more)))
+    if less := present - given:
+        user.groups.remove(*(rows[name] for name in sorted(less)))

@@ -1,0 +1,131 @@
+"""The login, by a password or at the organisation's provider."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from axes.handlers.proxy import AxesProxyHandler
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login as log_in
+from django.contrib.auth import user_login_failed
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from codegen_app.access import throttle
+from codegen_app.access.backends import IDENTITIES
+from codegen_app.config.sign_in import Provider
+
+
+class Login(LoginView):
+    """Django's, with the provider beside the password, or in its place."""
+
+    template_name = "login.html"
+
+    @method_decorator(login_not_required)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Refuse passwords where they are switched off."""
+        if request.method == "POST" and not settings.PASSWORD_LOGIN:
+            raise PermissionDenied("Nobody logs in with a password here: sign in instead.")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_context_data(self, **given: Any) -> dict[str, Any]:
+        """With the button, which leads back to the same place."""
+        context = super().get_context_data(**given)
+        after = context.get(self.redirect_field_name) or ""
+        query = f"?{urlencode({'next': after})}" if after else ""
+        return context | {
+            "provider": settings.OIDC.name if settings.OIDC else "",
+            "sign_in_url": f"{reverse('sign_in')}{query}",
+            "has_passwords": settings.PASSWORD_LOGIN,
+        }
+
+
+@login_not_required
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """To the provider, with a cookie of what has to come back."""
+    _provider()
+    from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
+
+    after = _ours(request, request.GET.get("next", ""))
+    try:
+        address, begun = oidc.start(_callback(request), after)
+    except oidc.SignInError as error:
+        return _back_to_login(request, str(error), after)
+    response = redirect(address)
+    response.headers["Cache-Control"] = "no-store"
+    response.set_cookie(
+        oidc.cookie_name(),
+        begun.sealed(),
+        max_age=oidc.COOKIE_S,
+        secure=settings.HTTPS,
+        httponly=True,
+        samesite="Lax",  # the provider's page leads back here
+    )
+    return response
+
+
+@login_not_required
+def signed_in(request: HttpRequest) -> HttpResponse:
+    """From the provider, with a code: logged in and back to where one was, or one line why not."""
+    provider = _provider()
+    from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
+    from codegen_app.services import identities  # noqa: PLC0415
+
+    begun = oidc.started(request)
+    if not AxesProxyHandler.is_allowed(request, {"username": _called(provider, "")}):
+        return throttle.stopped(request)
+    try:
+        person = oidc.finish(request, begun, _callback(request))
+        user = identities.account_of(provider, person)
+    except oidc.SignInError as error:
+        if error.counts:
+            name = _called(provider, error.subject or (begun.state[:8] if begun else ""))
+            user_login_failed.send(__name__, credentials={"username": name}, request=request)
+        response = _back_to_login(request, str(error), begun.after if begun else "")
+    else:
+        request.signed_in_by = provider.name  # type: ignore[attr-defined]  # for the audit log
+        log_in(request, user, backend=IDENTITIES)
+        after = begun.after if begun else ""
+        response = redirect(_ours(request, after) or settings.LOGIN_REDIRECT_URL)
+    response.delete_cookie(oidc.cookie_name(), samesite="Lax")  # once
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _provider() -> Provider:
+    if settings.OIDC is None:
+        raise Http404("nobody signs in at a provider here")
+    provider: Provider = settings.OIDC
+    return provider
+
+
+def _called(provider: Provider, who: str) -> str:
+    """What failures are counted by beside the address: no account's name, so that nobody is kept
+    out of theirs."""
+    return f"{provider.name}: {who}"[:150]
+
+
+def _callback(request: HttpRequest) -> str:
+    return request.build_absolute_uri(reverse("signed_in"))
+
+
+def _ours(request: HttpRequest, address: str) -> str:
+    """An address of this site; "" for any other."""
+    ours = url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return address if ours else ""
+
+
+def _back_to_login(request: HttpRequest, line: str, after: str) -> HttpResponse:
+    messages.error(request, f"{line.rstrip('.')}.")
+    query = f"?{urlencode({'next': after})}" if after else ""
+    return redirect(f"{reverse('login')}{query}")
