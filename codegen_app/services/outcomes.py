@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 from django.db.models.functions import Coalesce, Now
 
@@ -16,7 +17,7 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.decision import what_decided
 from scheduler.tuning.modelled import Modelled
 from scheduler.tuning.modelled import to_json as modelled_to_json
-from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.problems import Call, TuningProblem
 
 
 def record_result(
@@ -111,15 +112,20 @@ def _mark(chosen: Candidate, tied: Collection[Candidate]) -> None:
 
 def describe_call(task: TuningTask, problem: TuningProblem) -> None:
     """Keep the call as the autotune log shows it, and what makes the problem comparable."""
-    TuningTask.objects.filter(pk=task.pk).update(
-        title=problem.title[:300],
-        operands=[
+    TuningTask.objects.filter(pk=task.pk).update(**fields_of_call(problem.call))
+
+
+def fields_of_call(call: Call) -> dict[str, Any]:
+    """What a task keeps of its call."""
+    return {
+        "title": call.title[:300],
+        "operands": [
             {"dtype": arg.dtype, "size": list(arg.size), "stride": list(arg.stride)}
-            for arg in problem.tensors
+            for arg in call.tensors
             if not arg.is_output
         ],
-        shape=asdict(problem.shape),
-    )
+        "shape": asdict(call.shape),
+    }
 
 
 def seed(problem: Problem) -> int:

@@ -27,7 +27,7 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import builds, ledger, queue, sampling, tuning
+from codegen_app.services import builds, ledger, outcomes, queue, sampling, tuning
 from codegen_app.services.faults import fault_of
 from codegen_app.services.sampling import Requested, Sample
 from scheduler import targets
@@ -140,7 +140,7 @@ def _plan_part(
         return False
     made = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
     part = [one for one in first_nodes[start : start + _AT_ONCE] if one[1] not in made]
-    nodes = TemplateNode.objects.in_bulk([pk for pk, _, _ in part])
+    nodes = TemplateNode.objects.select_related("problem").in_bulk([pk for pk, _, _ in part])
     # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
     if run.has_budget:
         tried = _defaults(nodes.values(), run.target)
@@ -149,13 +149,16 @@ def _plan_part(
     kernels = [kernel for of_node in tried.values() for _, kernel in of_node]
     defaults = [kernel for of_node in tried.values() for _, kernel in of_node[:1]]
     requested = Requested(run, kernels, defaults)
+    if samples:
+        sampling.record_limits(run, [nodes[pk] for pk in samples if pk in nodes])
     for pk, problem, kind in part:
-        is_first = first_nodes[0][0] == pk
+        is_first, sample = first_nodes[0][0] == pk, samples.get(pk)
         task = TuningTask.objects.create(
             run=run,
             problem_id=problem,
             template_node=nodes[pk],
             priority=tuning.PARTS * run.priority + _priority(kind, is_first=is_first),
+            **(outcomes.fields_of_call(sample.call) if sample and sample.call else {}),
         )
         Candidate.objects.bulk_create(
             Candidate(
@@ -167,7 +170,7 @@ def _plan_part(
             )
             for place, kernel in tried.get(pk, ())
         )
-        if (sample := samples.get(pk)) is not None:
+        if sample is not None:
             ledger.add_rejected(task, sample.rejected, first=sample.offered)
     _carry_on_finished(requested.builds)
     return True

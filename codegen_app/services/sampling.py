@@ -23,21 +23,24 @@ from codegen_app.models import (
     TemplateNode,
     TuningRun,
 )
-from codegen_app.services import builds, engine, kernels, tuning
+from codegen_app.services import builds, engine, kernels, limits, tuning
 from scheduler import targets
 from scheduler.build.recipe import builds as can_build
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import MachineError, Stage, UserError
+from scheduler.tuning.problems import Call, call_of
 
 
 @dataclass(frozen=True)
 class Sample:
     """Of a node: the candidates that a run tries with their places among the ``offered``, the
-    default first, and the lines of the configurations that are not legal on its target."""
+    default first, and the lines of the configurations that are not legal on its target. ``call`` is
+    None for sizes that nothing holds, which a worker finds out and says."""
 
     callers: tuple[tuple[int, TemplateCaller], ...]
     offered: int
     rejected: tuple[Mapping[str, Any], ...]
+    call: Call | None
 
 
 def samples(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, Sample]:
@@ -65,7 +68,26 @@ def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sam
         tuple((places[name], buildable[name]) for name in names),
         len(offered.callers),
         tuple(kernels.rejected_line(one) for one in offered.rejected),
+        _call(run, node, offered),
     )
+
+
+def _call(run: TuningRun, node: TemplateNode, offered: engine.Offered) -> Call | None:
+    """What the run measures of the node. A worker elsewhere has no rows to write it into."""
+    schedule = engine.scheduled(run.graph.file.digest).schedule
+    default = next(iter(offered.callers.values()))
+    scheduled = engine.scheduled(run.graph.file.digest).node(node.name)
+    try:
+        return call_of(scheduled, schedule, default, targets.find(run.target), run.bindings)
+    except UserError:
+        return None
+
+
+def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
+    """What the problems of these nodes ask for at the run's sizes, beside which times are shown."""
+    scheduled = engine.scheduled(run.graph.file.digest)
+    pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
+    limits.record_all(pairs, scheduled.schedule.lowered, run.bindings)
 
 
 def _chosen(

@@ -8,7 +8,7 @@ and measures only what was not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,20 +39,21 @@ from codegen_app.services import (
     work,
 )
 from codegen_app.services.remote_builds import RemoteBuilds
-from scheduler import targets
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import Shape
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.assignment import Assignment, Decided, Prepared, work_on
 from scheduler.tuning.budget import Meter
+from scheduler.tuning.compiling import CompilePool
 from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.oracle.run import tune_modelled
-from scheduler.tuning.problems import TuningProblem, find_problems
-from scheduler.tuning.run import SearchOptions, tune
-from scheduler.tuning.tuner import Event, ProblemResult
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.run import SearchOptions
+from scheduler.tuning.tuner import Event, TuningResult
 
 _KNOWN_AT_MOST = 200
 
@@ -61,44 +62,73 @@ def search(
     task: TuningTask, device: DeviceInfo, worked: budgets.Worked, cancellation: Cancellation
 ) -> None:
     """Do a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
-    run = task.run
-    scheduled = engine.scheduled(run.graph.file.digest)
-    (problem,) = find_problems(
-        scheduled.schedule,
-        engine.scheduling_for(run.graph.file.digest, run.target),
-        targets.find(run.target),
+    run, digest = task.run, task.run.graph.file.digest
+    scheduled = engine.scheduled(digest)
+    prepared = Prepared(
+        scheduled.schedule, scheduled.backend, engine.scheduling_for(digest, run.target)
+    )
+    desk = _Rows(task, scheduled, device, cancellation)
+    assignment = Assignment(
+        task.template_node.name,
+        run.target,
         dict(run.bindings),
-        [task.template_node.name],
-        scheduled.backend,
+        None if run.has_budget else frozenset(desk.planned),
+        budgets.share_of_budget(task),
     )
-    _begin(task, problem)
-    meter = Meter(budgets.share_of_budget(task))
-    planned = {} if run.has_budget else _planned(task)
-    remaining = problem if run.has_budget else problem.only(planned)
-    if remaining is None:
-        _record(task, (), worked, device)
-        return
-    attempt = _Attempt(task, scheduled, remaining, planned, device, cancellation)
-    options = SearchOptions(
-        strategy=run.strategy,
-        seed=outcomes.seed(task.problem),
-        known=_known(run.target, remaining.callers[0].kernel.template),
-    )
-    schedule, pool = scheduled.schedule, RemoteBuilds(attempt.request_build)
-    if device.modelled:
-        with modelled.tools(device) as (emulations, models):
-            result = tune_modelled(
-                *(schedule, [remaining], device, pool, emulations, models, meter, options),
-                *(attempt.note, cancellation, modelled.listing_of),
-            )
-    else:
-        options = replace(options, start=modelled.start(task), measured=_measured(task))
-        result = tune(
-            schedule, [remaining], device, pool, meter, options, attempt.note, cancellation
+    tuning = desk.model if device.modelled else None
+    decided = work_on(assignment, prepared, desk, device, cancellation, tuning)
+    record(task, decided, worked.fields(), device)
+
+
+class _Rows:
+    """The desk of a worker that has the database."""
+
+    def __init__(
+        self,
+        task: TuningTask,
+        scheduled: engine.Scheduled,
+        device: DeviceInfo,
+        cancellation: Cancellation,
+    ) -> None:
+        self.planned = {} if task.run.has_budget else planned_with(task)
+        self._task = task
+        self._scheduled = scheduled
+        self._device = device
+        self._cancellation = cancellation
+        self._attempt: _Attempt | None = None
+
+    def begin(self, problem: TuningProblem) -> None:
+        _begin(self._task, problem)
+
+    def options(self, problem: TuningProblem) -> SearchOptions:
+        run = self._task.run
+        options = SearchOptions(
+            strategy=run.strategy,
+            seed=outcomes.seed(self._task.problem),
+            known=_known(run.target, problem.callers[0].kernel.template),
         )
-    if cancellation.cancelled:
-        raise Cancelled
-    _record(task, attempt.lines(result.problems[0]), worked, device)
+        if self._device.modelled:
+            return options
+        return replace(options, start=modelled.start(self._task), measured=seen_before(self._task))
+
+    def pool(self, problem: TuningProblem) -> RemoteBuilds:
+        parts = (self._task, self._scheduled, problem, self.planned, self._device)
+        self._attempt = _Attempt(*parts, self._cancellation)
+        return RemoteBuilds(self._attempt.request_build)
+
+    def note(self, event: Event) -> None:
+        assert self._attempt is not None, "what is noted was built before"
+        self._attempt.note(event)
+
+    def model(
+        self, problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
+    ) -> TuningResult:
+        """In place of measuring, on a device of modelled times."""
+        with modelled.tools(self._device) as (emulations, models):
+            return tune_modelled(
+                *(self._scheduled.schedule, [problem], self._device, pool, emulations, models),
+                *(meter, options, self.note, self._cancellation, modelled.listing_of),
+            )
 
 
 class _Attempt:
@@ -146,23 +176,22 @@ class _Attempt:
     def note(self, event: Event) -> None:
         """Record what became of a candidate just now. Raises ``Cancelled`` once the claim is gone:
         another worker records then."""
-        entry = event.entry
-        with transaction.atomic():
-            if not work.extend(self._task):
-                self._cancellation.cancel()
-                raise Cancelled
-            waiting = self._task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
-            for candidate in waiting.select_related("kernel", "build"):
-                _write(self._task, candidate, entry, self._device)
+        if note(self._task, event.entry, self._device) is None:
+            self._cancellation.cancel()
+            raise Cancelled
 
-    def lines(self, result: ProblemResult) -> list[tuple[int, Entry]]:
-        """The candidates with their places, each kernel once: configurations that render alike
-        are one kernel, of which the chosen line counts, else the first."""
-        found: dict[str, Entry] = {}
-        for entry in result.entries:
-            if entry.kernel and (entry == result.chosen or entry.kernel not in found):
-                found[entry.kernel] = entry
-        return [(self._places[kernel], entry) for kernel, entry in found.items()]
+
+@transaction.atomic
+def note(task: TuningTask, entry: Entry, device: DeviceInfo) -> int | None:
+    """Record what became of a candidate of a claimed task, once: how many rows say so now that did
+    not. None, and nothing is written, where the claim does not hold any more."""
+    if not work.extend(task):
+        return None
+    waiting = task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
+    rows = list(waiting.select_related("kernel", "build"))
+    for candidate in rows:
+        _write(task, candidate, entry, device)
+    return len(rows)
 
 
 def _requested(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, str]:
@@ -186,7 +215,7 @@ def _begin(task: TuningTask, problem: TuningProblem) -> None:
         ledger.add_rejected(task, rejected, first=len(problem.callers))
 
 
-def _planned(task: TuningTask) -> dict[str, Candidate]:
+def planned_with(task: TuningTask) -> dict[str, Candidate]:
     """By kernel: what the run was planned with, as far as it is built."""
     rows = task.candidates.filter(build__state=State.DONE).select_related("kernel")
     return {
@@ -196,17 +225,17 @@ def _planned(task: TuningTask) -> dict[str, Candidate]:
     }
 
 
-def _record(
+def record(
     task: TuningTask,
-    lines: Iterable[tuple[int, Entry]],
-    worked: budgets.Worked,
+    decided: Decided,
+    spent: Mapping[str, float],
     device: DeviceInfo,
 ) -> None:
     """The last rounds' times, what was left untried and why, the decision; close the task."""
     with transaction.atomic():
         # The run before its tasks before their candidates, as everywhere.
         TuningRun.objects.select_for_update().get(pk=task.run_id)
-        work.finish(task, State.DONE, **worked.fields())
+        work.finish(task, State.DONE, **spent)
         rows = task.candidates.filter(kernel__isnull=False)
         by_kernel = {
             row.kernel.name: row
@@ -214,10 +243,10 @@ def _record(
             if row.kernel is not None
         }
         ledger.drop_builds(rows)
-        _close_unknown(task)
+        _close_unknown(task, decided.made)
         tied: list[Candidate] = []
         chosen: tuple[Candidate, BenchmarkResult | None] | None = None
-        for place, entry in lines:
+        for place, entry in decided.lines:
             row = by_kernel.get(entry.kernel)
             if row is None or entry.state is CandidateState.UNTRIED:
                 _leave(task, row, place, entry)
@@ -236,15 +265,12 @@ def _record(
         ledger.close_run(task.run_id)
 
 
-def _close_unknown(task: TuningTask) -> None:
+def _close_unknown(task: TuningTask, made: Collection[str]) -> None:
     """Planned kernels of an earlier version of the generator, which nothing can call any more."""
     if task.run.has_budget:
         return
-    run, node = task.run, task.template_node
-    known = engine.callers(run.graph.file.digest, node.name, run.target)
     reason = "this version of the generator does not make this kernel; import again"
-    waiting = task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=known)
-    for row in waiting:
+    for row in task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=made):
         outcomes.record_rejection(row, Rejected(Stage.RENDER, reason))
 
 
@@ -298,7 +324,7 @@ def _leave(task: TuningTask, row: Candidate | None, place: int, entry: Entry) ->
     )
 
 
-def _measured(task: TuningTask) -> dict[str, Measurement | Rejected]:
+def seen_before(task: TuningTask) -> dict[str, Measurement | Rejected]:
     """By kernel: what an earlier attempt at this task saw."""
     closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
     rows = closed.filter(Q(result__isnull=False) | ~Q(stage="")).select_related("kernel", "result")

@@ -80,9 +80,47 @@ class TuningProblem:
     @property
     def shape(self) -> Shape:
         """What makes it comparable with problems tuned before."""
-        template = self.callers[0].kernel.template
+        return self.call.shape
+
+    @property
+    def call(self) -> Call:
+        """The call by itself."""
+        return Call(self.title, self.tensors, self.callers[0].kernel.template)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as people know it, whoever's kernels serve it: what it is called, and its tensors."""
+
+    title: str
+    tensors: tuple[TensorArg, ...]
+    template: str  # of the default
+
+    @property
+    def shape(self) -> Shape:
+        """What makes it comparable with calls of other problems."""
         extents = tuple(size for arg in self.tensors for size in arg.size)
-        return Shape(template, tuple(arg.dtype for arg in self.tensors), extents)
+        return Shape(self.template, tuple(arg.dtype for arg in self.tensors), extents)
+
+
+def call_of(
+    node: SchedulerNode,
+    schedule: Schedule,
+    default: TemplateCaller,
+    target: Target,
+    bindings: Bindings,
+) -> Call:
+    """The call that a node is at these sizes. Raises ``UserError`` for sizes that nothing holds."""
+    request = default.benchmark_request(target.name, bindings)
+    tensors = tuple(arg for arg in request.args if isinstance(arg, TensorArg))
+    return Call(_title(node, schedule, bindings), tensors, default.kernel.template)
+
+
+def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
+    usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
+    other = {name: size for name, size in bindings.items() if size != usual[name]}
+    at = f" at {format_bindings(other)}" if other else ""
+    return title(node, schedule.lowered, bindings) + at
 
 
 def _made_as(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
@@ -139,9 +177,6 @@ def _problem(
 ) -> TuningProblem:
     first = nodes[0]
     default, offered = shared.default(first), backend.candidates(first)
-    usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
-    other = {name: size for name, size in bindings.items() if size != usual[name]}
-    at = f" at {format_bindings(other)}" if other else ""
     others = tuple(c for c in offered.callers if _made_as(c) != _made_as(default))
     return TuningProblem(
         identity=identity,
@@ -152,5 +187,5 @@ def _problem(
         rejected=offered.rejected,
         request=default.benchmark_request(target.name, bindings),
         work=work_of(first, schedule.lowered, bindings),
-        title=title(first, schedule.lowered, bindings) + at,
+        title=_title(first, schedule, bindings),
     )

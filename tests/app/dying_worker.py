@@ -30,7 +30,7 @@ PLACES = {
     "a device is held": ("codegen_app.services.searching._begin", "after"),
     "a candidate is checked": ("scheduler.tuning.evaluator.BenchEvaluator.check", "after"),
     "candidates are measured and not recorded": (
-        "codegen_app.services.searching._record",
+        "codegen_app.services.searching.record",
         "before",
     ),
     "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
@@ -39,7 +39,7 @@ SEARCHING = {
     "a candidate is asked for": ("codegen_app.services.searching._Attempt.request_build", "after"),
     "a candidate is recorded": ("codegen_app.services.searching._Attempt.note", "after"),
     "a search is over and not recorded": (
-        "codegen_app.services.searching._record",
+        "codegen_app.services.searching.record",
         "before",
     ),
 }

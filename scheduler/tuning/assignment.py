@@ -1,0 +1,132 @@
+"""One problem to decide, whoever gives it out and wherever what is found goes.
+
+``work_on`` is all of a measuring worker's work on it. Where the work comes from and what becomes of
+it is a ``Desk``: rows of the database (the application's own workers), or a server that is asked
+over HTTPS (``scheduler/joining``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler import targets
+from scheduler.build.process import Cancellation, Cancelled
+from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.fusion.nodes import Schedule
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.budget import Budget, Meter
+from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
+
+NO_LIMIT = Budget()
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What is to be decided. ``planned`` are the kernels to choose among; None: whatever the
+    generator offers."""
+
+    node: str
+    target: str
+    bindings: Mapping[str, int]
+    planned: frozenset[str] | None
+    budget: Budget = NO_LIMIT
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The graph in execution order, what makes its kernels for all targets (the untuned defaults),
+    and for the assignment's alone."""
+
+    schedule: Schedule
+    shared: BaseScheduling
+    own: BaseScheduling
+
+
+class Desk(Protocol):
+    """Where the work comes from, and where what is found goes."""
+
+    def begin(self, problem: TuningProblem) -> None:
+        """The problem is known; nothing of it was tried yet."""
+
+    def options(self, problem: TuningProblem) -> SearchOptions:
+        """How its candidates are searched for, and what is known of them."""
+
+    def pool(self, problem: TuningProblem) -> CompilePool:
+        """What builds the candidates of the problem, which is the assignment's with those that
+        are to be tried."""
+
+    def note(self, event: Event) -> None:
+        """A candidate was timed or rejected just now. Raises ``Cancelled`` where nobody waits for
+        it any more."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The candidates with their places, each kernel once, and the names of all kernels that this
+    version of the generator makes of the problem."""
+
+    lines: tuple[tuple[int, Entry], ...]
+    made: frozenset[str]
+
+
+Tuning = Callable[[TuningProblem, CompilePool, Meter, SearchOptions], TuningResult]
+
+
+def work_on(
+    assignment: Assignment,
+    prepared: Prepared,
+    desk: Desk,
+    device: DeviceInfo,
+    cancellation: Cancellation,
+    tuning: Tuning | None = None,
+) -> Decided:
+    """Try what is to be tried, and decide; ``tuning`` does it where that is not by measuring.
+
+    Raises ``Cancelled``, and ``UserError`` for sizes that nothing holds.
+    """
+    (problem,) = find_problems(
+        prepared.schedule,
+        prepared.own,
+        targets.find(assignment.target),
+        dict(assignment.bindings),
+        [assignment.node],
+        prepared.shared,
+    )
+    made = frozenset(caller.name for caller in problem.callers)
+    desk.begin(problem)
+    meter = Meter(assignment.budget)
+    planned = assignment.planned
+    remaining = problem if planned is None else problem.only(planned)
+    if remaining is None:
+        return Decided((), made)
+
+    def measured(
+        problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
+    ) -> TuningResult:
+        return tune(
+            *(prepared.schedule, [problem], device, pool, meter, options, desk.note, cancellation)
+        )
+
+    options = desk.options(remaining)
+    result = (tuning or measured)(remaining, desk.pool(remaining), meter, options)
+    if cancellation.cancelled:
+        raise Cancelled
+    return Decided(lines_of(result.problems[0]), made)
+
+
+def lines_of(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:
+    """The candidates with their places, each kernel once: configurations that render alike are one
+    kernel, of which the chosen line counts, else the first."""
+    callers = enumerate(result.problem.callers)
+    places = {caller.name: place for place, caller in reversed(list(callers))}
+    found: dict[str, Entry] = {}
+    for entry in result.entries:
+        if entry.kernel and (entry.state is CandidateState.CHOSEN or entry.kernel not in found):
+            found[entry.kernel] = entry
+    return tuple((places[kernel], entry) for kernel, entry in found.items())
