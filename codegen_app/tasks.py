@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from codegen_app.models import Graph, Packing, Work
 from codegen_app.services import (
     builds,
+    controls,
     foreign_kernels,
     graphs,
     ledger,
@@ -25,6 +26,7 @@ from codegen_app.services import (
 )
 from codegen_app.services.modelling import doing as modelling
 from codegen_app.services.notifying import sending
+from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import doing as remeasuring
 
 W = TypeVar("W", bound=Work)
@@ -33,22 +35,24 @@ W = TypeVar("W", bound=Work)
 @shared_task  # type: ignore[untyped-decorator]
 def prepare() -> None:
     """Prepare the graphs that wait, plan the runs, and pack bundles once no graph waits."""
-    while True:
+    name = queue_name(Kind.PREPARE)
+    while controls.may_take(name):
         planning.plan_waiting()  # asked for by a person, and quick beside a preparation
-        _drain(Graph.objects.all(), graphs.prepare)
+        _drain(name, Graph.objects.all(), graphs.prepare)
         planning.plan_waiting()
-        if not _one(Packing.objects.all(), packing.pack):
+        if not _one(name, Packing.objects.all(), packing.pack):
             break
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def compile() -> None:
     """Compile the builds that wait, and model kernels once no build does."""
+    name = queue_name(Kind.COMPILE)
     while True:
-        _drain(builds.for_this_host(), builds.run_build)
+        _drain(name, builds.for_this_host(), builds.run_build)
         if not (
-            _one(foreign_kernels.waiting(), foreign_kernels.run)
-            or _one(modelling.waiting(), modelling.run)
+            _one(name, foreign_kernels.waiting(), foreign_kernels.run)
+            or _one(name, modelling.waiting(), modelling.run)
         ):
             break
 
@@ -57,8 +61,9 @@ def compile() -> None:
 def measure(target: str) -> None:
     """Measure what waits for an architecture, on this host's device: what an alert asks for before
     each task of a tuning run."""
-    while _one(remeasuring.waiting(target), remeasuring.run) or _one(
-        ledger.ready_tasks(target), measuring.run_task
+    name = queue_name(Kind.MEASURE, target)
+    while _one(name, remeasuring.waiting(target), remeasuring.run) or _one(
+        name, ledger.ready_tasks(target), measuring.run_task
     ):
         pass
 
@@ -66,7 +71,8 @@ def measure(target: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def detect() -> None:
     """Look for changes where points are new, explain them, and raise their alerts."""
-    tracking.work_off()
+    if controls.may_take(queue_name(Kind.DETECT)):
+        tracking.work_off()
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -75,14 +81,17 @@ def notify() -> None:
     sending.send_due()
 
 
-def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
+def _drain(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> None:
     """Claim and work until nothing waits."""
-    while _one(waiting, service):
+    while _one(name, waiting, service):
         pass
 
 
-def _one(waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
-    """Claim the next and do it; False where nothing waits."""
+def _one(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
+    """Claim the next and do it; False where nothing waits, or this worker is to take nothing of
+    the queue of that name."""
+    if not controls.may_take(name):
+        return False
     row = work.claim_next(waiting, work.worker_name())
     if row is None:
         return False

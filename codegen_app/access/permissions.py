@@ -13,6 +13,7 @@ SCHEDULE = "codegen_app.schedule"
 TOKENS = "codegen_app.make_tokens"
 TRIAGE = "codegen_app.triage"
 NOTIFY = "codegen_app.notify"
+WORKERS = "codegen_app.steer_workers"
 
 TITLES = {
     IMPORT: "Can import graphs",
@@ -23,4 +24,5 @@ TITLES = {
     TOKENS: "Can make and revoke API tokens",
     TRIAGE: "Can triage alerts, set thresholds and baselines",
     NOTIFY: "Can say who is told of alerts",
+    WORKERS: "Can pause, drain and pin workers",
 }

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import NinjaAPI, Query
-from ninja.errors import AuthenticationError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
 from codegen_app.api.schemas import (
@@ -27,12 +27,14 @@ from codegen_app.api.schemas import (
     SeriesPage,
     SeriesRow,
 )
+from codegen_app.api.worker import router as worker_router
 from codegen_app.models import Scope, Series
 from codegen_app.selectors import histories, requested
 from codegen_app.selectors.comparing.address import compare_url
 from codegen_app.selectors.comparing.comparison import Grouping, compared
 from codegen_app.services import ingest, tokens
-from scheduler.outcome import UserError
+from codegen_app.services.remote import enrolling, leasing
+from scheduler.outcome import MachineError, UserError
 from scheduler.results import points
 from scheduler.results.points import fields
 from scheduler.text import one_line
@@ -54,6 +56,9 @@ api = NinjaAPI(
     openapi_url=None,
     urls_namespace="api-v1",
 )
+
+
+api.add_router("/worker", worker_router)
 
 
 class HeaderError(Exception):
@@ -301,10 +306,14 @@ def _answers_with(kind: type[Exception], status: int) -> None:
 
 for _kind, _status in (
     (UserError, 422),
+    (MachineError, 503),
     (HeaderError, 400),
     (TooLargeError, 413),
     (NotThereError, 404),
     (ScopeError, 403),
+    (leasing.NoFileError, 404),
+    (leasing.OverError, 409),
+    (enrolling.SessionError, 409),
 ):
     _answers_with(_kind, _status)
 
@@ -328,6 +337,11 @@ def _unknown(request: HttpRequest, _: Exception) -> HttpResponse:
     answer = _answer(request, 401, line)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
+
+
+@api.exception_handler(HttpError)
+def _unreadable(request: HttpRequest, error: Any) -> HttpResponse:
+    return _answer(request, error.status_code, str(error))
 
 
 @api.exception_handler(ValidationError)

@@ -176,6 +176,9 @@ SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
 API_BODY_MAX_BYTES = env.integer("KILN_API_BODY_MAX_BYTES", 32 * 1024 * 1024, minimum=1024)
 API_REQUESTS_A_MINUTE = env.integer("KILN_API_REQUESTS_A_MINUTE", 120, minimum=1)
 API_POINTS_A_MINUTE = env.integer("KILN_API_POINTS_A_MINUTE", 120_000, minimum=10_000)
+# Workers without the database: requests of each one's token, and how often an idle one asks.
+WORKER_REQUESTS_A_MINUTE = env.integer("KILN_WORKER_REQUESTS_A_MINUTE", 1200, minimum=1)
+WORKER_POLL_S = float(env.integer("KILN_WORKER_POLL_S", 2, minimum=1))
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_HANDLERS = [

@@ -31,6 +31,20 @@ class TokenForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose one or more things that the token may do."},
     )
+    worker_name = forms.CharField(
+        label="The worker's name",
+        required=False,
+        max_length=40,
+        widget=forms.TextInput(attrs={"placeholder": "mi300x-lab: of a worker's token alone"}),
+        error_messages={"max_length": "At most %(limit_value)d characters."},
+    )
+    worker_queue = forms.CharField(
+        label="The one queue that it may serve",
+        required=False,
+        max_length=40,
+        widget=forms.TextInput(attrs={"placeholder": "measure.gfx942: nothing for any"}),
+        error_messages={"max_length": "At most %(limit_value)d characters."},
+    )
     days = forms.IntegerField(
         label="Days until it expires",
         min_value=1,

@@ -42,7 +42,7 @@ from codegen_app.models.series import Conditions, Datum, Revision, Series, Sourc
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
-from codegen_app.models.worker import Worker
+from codegen_app.models.worker import Control, LeaseEnd, RemoteLease, Worker
 
 __all__ = [
     "OPEN_ALERT_STATES",
@@ -64,6 +64,7 @@ __all__ = [
     "Channel",
     "ChannelKind",
     "Conditions",
+    "Control",
     "Datum",
     "Delivery",
     "DeliveryState",
@@ -76,6 +77,7 @@ __all__ = [
     "Identity",
     "InstructionUse",
     "KernelUse",
+    "LeaseEnd",
     "MeasurementRequest",
     "Message",
     "Mnemonic",
@@ -87,6 +89,7 @@ __all__ = [
     "Relation",
     "RemeasuredPoint",
     "Remeasurement",
+    "RemoteLease",
     "ResultImport",
     "RetentionPolicy",
     "RetuneSchedule",

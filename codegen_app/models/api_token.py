@@ -14,6 +14,7 @@ class Scope(models.TextChoices):
 
     INGEST = "ingest", "send results"
     READ = "read", "read series"
+    WORKER = "worker", "be a worker: take measurements and send what came of them"
 
 
 class ApiToken(models.Model):
@@ -21,7 +22,8 @@ class ApiToken(models.Model):
 
     It acts for ``owner``: it is worth nothing while that account is closed, or may not have
     tokens. ``requests_left`` and ``points_left`` are what its two rate limits still allowed at
-    ``allowed_at``; null before the first use.
+    ``allowed_at``; null before the first use. A worker's token is for that alone: ``worker_name``
+    is who it is, ``worker_queue`` the one queue that it may serve ("": any).
     """
 
     digest = models.CharField(max_length=64, unique=True)
@@ -38,6 +40,8 @@ class ApiToken(models.Model):
     requests_left = models.FloatField(null=True, blank=True)
     points_left = models.FloatField(null=True, blank=True)
     allowed_at = models.DateTimeField(null=True, blank=True)
+    worker_name = models.CharField(max_length=60, blank=True)
+    worker_queue = models.CharField(max_length=40, blank=True)
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -47,6 +51,11 @@ class ApiToken(models.Model):
             models.CheckConstraint(
                 name="apitoken_scopes_known",
                 condition=Q(scopes__contained_by=Scope.values) & Q(scopes__len__gte=1),
+            ),
+            models.CheckConstraint(
+                name="apitoken_of_a_worker_is_for_that_alone",
+                condition=(Q(scopes=[Scope.WORKER]) & ~Q(worker_name=""))
+                | (~Q(scopes__contains=[Scope.WORKER]) & Q(worker_name="", worker_queue="")),
             ),
             models.CheckConstraint(
                 name="apitoken_ends_after_it_began",

@@ -1,14 +1,26 @@
-"""The worker processes that there are, and the devices each of them found."""
+"""The worker processes that there are, their devices, and what remote ones hold."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from codegen_app.models.api_token import ApiToken
+from codegen_app.models.tuning_run import TuningTask
+
 # A worker says that it is alive this often; three missed signs and it counts as gone.
 HEARTBEAT_INTERVAL = timedelta(seconds=10)
+
+
+class Control(models.TextChoices):
+    """What people asked of a worker."""
+
+    GO = "go", "takes work"
+    PAUSE = "pause", "paused"
+    DRAIN = "drain", "draining"
 
 
 class Worker(models.Model):
@@ -17,6 +29,11 @@ class Worker(models.Model):
     ``devices`` is ``[{id, target, name, driver, runtime, compute_units, memory_bytes, emulated}]``
     and ``absent`` ``[{kind, reason}]``: what could not be used there, and why. ``fence`` is
     ``[{name, in_force, note, needed}]``: what keeps kernels and compilers to their own there.
+
+    ``control`` is what people asked of it, who, when and why; it holds for whoever has the name,
+    restarts included. ``pinned_to`` is the one of its queues that it may take work of ("": all). A
+    ``remote`` one has no database: it is who holds ``token`` and the ``session`` that it was given
+    when it joined (its digest).
     """
 
     name = models.CharField(max_length=120, unique=True)
@@ -30,9 +47,28 @@ class Worker(models.Model):
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True, blank=True)
+    control = models.CharField(max_length=8, choices=Control.choices, default=Control.GO)
+    pinned_to = models.CharField(max_length=40, blank=True, help_text="Of its queues, if one alone")
+    control_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    control_at = models.DateTimeField(null=True, blank=True)
+    control_why = models.CharField(max_length=500, blank=True)
+    remote = models.BooleanField(default=False, help_text="Without the database, over HTTPS")
+    token = models.ForeignKey(
+        ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="workers"
+    )
+    session = models.CharField(max_length=64, blank=True)
+    versions = models.JSONField(default=dict)
 
     class Meta:
         ordering = ["name"]
+        permissions = [("steer_workers", "Can pause, drain and pin workers")]
+        constraints = [
+            models.CheckConstraint(
+                name="worker_control_known", condition=models.Q(control__in=Control.values)
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -43,3 +79,49 @@ class Worker(models.Model):
         clock that was set back."""
         ago = abs(timezone.now() - self.seen_at)
         return self.stopped_at is None and ago < 3 * HEARTBEAT_INTERVAL
+
+
+class LeaseEnd(models.TextChoices):
+    """How the lease of a remote worker ended."""
+
+    FINISHED = "finished", "its outcome is recorded"
+    GIVEN_BACK = "given back", "the worker was stopped"
+    FAILED = "failed", "the worker could not do it"
+    EXPIRED = "expired", "the work was cancelled, or given to another"
+
+
+class RemoteLease(models.Model):
+    """A task in the hands of a worker that has no database.
+
+    ``key`` is what the worker calls it by, ``claim`` that of the task: as long as it is the task's,
+    the lease holds. ``device`` is the worker's that measures, ``results`` how many candidates the
+    worker said something new of.
+    """
+
+    key = models.CharField(max_length=32, unique=True)
+    worker = models.ForeignKey(Worker, on_delete=models.CASCADE, related_name="leases")
+    task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="leases")
+    claim = models.CharField(max_length=160)
+    device = models.CharField(max_length=32, blank=True)
+    results = models.PositiveIntegerField(default=0)
+    begun_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    end = models.CharField(max_length=12, choices=LeaseEnd.choices, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["worker"],
+                condition=models.Q(ended_at__isnull=True),
+                name="remotelease_one_a_worker",
+            ),
+            models.CheckConstraint(
+                name="remotelease_end_known",
+                condition=models.Q(end="", ended_at__isnull=True)
+                | models.Q(end__in=LeaseEnd.values, ended_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.task_id} at {self.worker_id}"

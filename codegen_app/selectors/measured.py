@@ -14,3 +14,10 @@ def measured_targets() -> frozenset[str]:
         for queue in worker.queues
         if queue.startswith("measure.")
     )
+
+
+def only_remote(target: str) -> bool:
+    """Whether the live workers of a target are all without the database (1 query)."""
+    queue = f"measure.{target}"
+    live = [one for one in Worker.objects.all() if one.is_alive and queue in one.queues]
+    return bool(live) and all(one.remote for one in live)

@@ -87,10 +87,11 @@ def _nearest(rows: Iterable[Datum]) -> list[Datum]:
 
 
 def device_models() -> set[tuple[str, str]]:
-    """Target and model of the devices that living workers have (1 query)."""
+    """Target and model of the devices that living workers have with the database here: remote
+    ones take tuning alone (1 query)."""
     return {
         (device.get("target"), device.get("name"))
-        for worker in Worker.objects.all()
+        for worker in Worker.objects.filter(remote=False)
         if worker.is_alive
         for device in worker.devices
     }

@@ -82,6 +82,15 @@ RULES = {
     "api_requests": Rule(("GET",)),
     "api_data": Rule(("GET",)),
     "api_compare": Rule(("GET",)),
+    **dict.fromkeys(
+        (
+            *("api_worker_hello", "api_worker_lease", "api_worker_progress"),
+            *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+        ),
+        Rule(WRITING, is_form=False),
+    ),
+    "api_worker_file": Rule(("GET",)),
+    "steer_worker": Rule(WRITING, permissions.WORKERS),
     "login": Rule(FORM),
     "logout": Rule(WRITING),
 }

@@ -34,6 +34,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.joining.version import generator
 from scheduler.outcome import UserError
 
 # A bundle within all of these is packed while the page waits, in a second or two of a core
@@ -133,7 +134,7 @@ def _requested(
     included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
     made_of = (
-        *(graph.name, graph.digest, graph.file.digest, engine.generator(), names, node),
+        *(graph.name, graph.digest, graph.file.digest, generator(), names, node),
         asdict(chosen) if chosen else None,
         [(*key, build.pk, build.code_digest) for key, build in included.items()],
     )

@@ -17,6 +17,7 @@ from scheduler.bundle.manifest import ChosenBy
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.joining.version import generator
 from scheduler.outcome import UserError
 
 
@@ -106,7 +107,7 @@ def _known_as_made(file_digest: str, selected: Mapping[str, str]) -> set[tuple[s
     """
     uses = KernelUse.objects.filter(
         Q(is_default=True) | Q(kernel__name__in=set(selected.values())),
-        generator=engine.generator(),
+        generator=generator(),
         template_node__graph__file__digest=file_digest,
     ).values_list("template_node__problem", "template_node__name", "kernel__name", "is_default")
     default = {node: (problem, kernel) for problem, node, kernel, is_default in uses if is_default}

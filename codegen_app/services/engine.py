@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from importlib.metadata import version
-from pathlib import Path
+from functools import lru_cache
 from typing import NamedTuple
 
-import scheduler
 from codegen_app.models import Artifact, GeneratedKernel
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
-from scheduler.build.cache import digest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
@@ -75,20 +71,6 @@ def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
     Raises ``UserError`` and ``FileNotFoundError`` as ``scheduled``.
     """
     return pipeline.scheduling(scheduled(file_digest).schedule, (targets.find(target),))
-
-
-@cache
-def generator() -> str:
-    """The digest of what makes kernels: the engine's own files and the library it reckons with.
-
-    Equal digests make equal kernels, so that what was made once need not be made to know it.
-    """
-    package = Path(scheduler.__file__).parent
-    files = sorted(
-        path for kind in ("*.py", "*.jinja") for path in package.rglob(kind) if path.is_file()
-    )
-    parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]
-    return digest(version("sympy"), *parts)
 
 
 def served() -> tuple[targets.Target, ...]:

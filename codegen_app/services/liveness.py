@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Work
-from codegen_app.services import builds, ledger, tracking, work
+from codegen_app.services import builds, controls, ledger, tracking, work
 from codegen_app.services.queue import Kind, queue_name
 
 # Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
@@ -36,7 +36,7 @@ class Watch:
         """Whether work of its queues has waited all the time while it took none."""
         idle = not progress.busy and progress.received == self._received
         self._received = progress.received
-        if not idle or not any(waits_for(queue) for queue in self._queues):
+        if not idle or not any(waits_for(one) for one in self._queues if controls.may_take(one)):
             self._idle_since = None
             return False
         if self._idle_since is None:

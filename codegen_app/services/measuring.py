@@ -28,7 +28,7 @@ def run_task(task: TuningTask) -> None:
             )
         try:
             if isinstance(device, Rejected):
-                _reject_task(task, device)
+                reject_task(task, device)
             else:
                 worked.begin()
                 _record_limits(task)
@@ -38,7 +38,7 @@ def run_task(task: TuningTask) -> None:
         except MachineError:
             raise
         except UserError as error:  # sizes that no memory holds, for one
-            _reject_task(task, Rejected(Stage.LOAD, str(error)))
+            reject_task(task, Rejected(Stage.LOAD, str(error)))
 
 
 def _record_limits(task: TuningTask) -> None:
@@ -48,7 +48,7 @@ def _record_limits(task: TuningTask) -> None:
     limits.record(task.problem, node, scheduled.schedule.lowered, task.run.bindings)
 
 
-def _reject_task(task: TuningTask, why: Rejected) -> None:
+def reject_task(task: TuningTask, why: Rejected) -> None:
     """Close a task that cannot be measured here, whatever the candidate."""
     with transaction.atomic():
         TuningRun.objects.select_for_update().get(pk=task.run_id)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -43,6 +44,10 @@ RETURNING {enough}, had.requests, had.points
 )
 
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,39}")
+_QUEUE = re.compile(r"measure\.[A-Za-z0-9_.-]{1,30}")
+
+
 class RateError(Exception):
     """A token's rate is spent; in ``seconds`` there is enough again."""
 
@@ -57,15 +62,21 @@ def make(
     name: str,
     scopes: Sequence[str],
     expires_at: datetime | None,
+    *,
+    worker_name: str = "",
+    worker_queue: str = "",
 ) -> tuple[ApiToken, str]:
-    """A token for an account, and its text, which is shown this once and kept nowhere.
+    """A token for an account, and its text, which is shown this once and kept nowhere. One of a
+    worker is for the worker of that name, and for its queue alone where one is named.
 
-    Raises ``UserError`` for scopes that there are not, and an end that has passed.
+    Raises ``UserError`` for scopes that there are not, an end that has passed, a worker's name that
+    is none or that another valid token has, and for a worker's scope beside others.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are due")
     if expires_at is not None and expires_at <= timezone.now():
         raise UserError("expires: it is past already")
+    _check_worker(owner, scopes, worker_name, worker_queue)
     text = texts.make()
     row = ApiToken.objects.create(
         digest=texts.digests(text)[0],
@@ -74,9 +85,31 @@ def make(
         owner_id=owner.pk,
         scopes=sorted(set(scopes)),
         expires_at=expires_at,
+        worker_name=worker_name,
+        worker_queue=worker_queue,
     )
     audit.record(owner, "make token", row, f"to {', '.join(row.scopes)}")
     return row, text
+
+
+def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, queue: str) -> None:
+    if Scope.WORKER not in scopes:
+        if name or queue:
+            raise UserError("worker_name: a name and a queue are for a worker's token alone")
+        return
+    if set(scopes) != {Scope.WORKER}:
+        raise UserError("scopes: a worker's token is for that alone")
+    if not (isinstance(owner, PermissionsMixin) and owner.has_perm(permissions.WORKERS)):
+        raise UserError(f"scopes: a worker's needs “{permissions.TITLES[permissions.WORKERS]}”")
+    if _NAME.fullmatch(name) is None:
+        raise UserError(
+            "worker_name: a letter, then letters, digits and hyphens, 40 at most, as mi300x-lab"
+        )
+    if queue and _QUEUE.fullmatch(queue) is None:
+        raise UserError("worker_queue: as measure.gfx942, or nothing")
+    others = ApiToken.objects.filter(worker_name=name, revoked_at=None)
+    if any(one.state == "valid" for one in others):
+        raise UserError(f"worker_name: another valid token is for {name}: revoke it, or name anew")
 
 
 @transaction.atomic
@@ -98,14 +131,15 @@ def find(text: str) -> ApiToken | None:
     row = rows.select_related("owner").first()
     if row is None or row.state != "valid":
         return None
-    return row if row.owner.is_active and row.owner.has_perm(permissions.TOKENS) else None
+    due = [permissions.TOKENS, *([permissions.WORKERS] if Scope.WORKER in row.scopes else [])]
+    return row if row.owner.is_active and row.owner.has_perms(due) else None
 
 
 def spend(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     """Count a request, or points, against a token's rates; raises ``RateError`` where they are
     spent, and counts nothing then."""
     most = {
-        "requests": settings.API_REQUESTS_A_MINUTE,
+        "requests": _requests_a_minute(token),
         "points": settings.API_POINTS_A_MINUTE,
     }
     costs = {"request_cost": requests, "point_cost": points}
@@ -118,3 +152,10 @@ def spend(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     what = max(short, key=lambda name: short[name] / most[name])
     seconds = max(1, math.ceil(60 * short[what] / most[what]))
     raise RateError(f"{most[what]} {what} a minute", seconds)
+
+
+def _requests_a_minute(token: ApiToken) -> int:
+    """A worker gives signs of life, and fetches files."""
+    is_worker = Scope.WORKER in token.scopes
+    most: int = settings.WORKER_REQUESTS_A_MINUTE if is_worker else settings.API_REQUESTS_A_MINUTE
+    return most

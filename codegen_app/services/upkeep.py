@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from codegen_app.models import Worker
+from codegen_app.models import Control, RemoteLease, Worker
 from codegen_app.services import (
     audit,
     builds,
@@ -27,6 +27,7 @@ from codegen_app.services.alerting import missing
 from codegen_app.services.modelling import following
 
 _KEEP_SILENT_WORKERS = timedelta(days=1)
+_KEEP_ENDED_LEASES = timedelta(days=30)
 log = logging.getLogger(__name__)
 
 
@@ -87,7 +88,9 @@ def clear_out_host() -> None:
 def clear_out() -> None:
     """Remove what is of no use any more: workers that went, sessions that ran out, artifacts that
     no row needs, and the runs and builds whose time is over."""
-    Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS).delete()
+    silent = Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS, pinned_to="")
+    RemoteLease.objects.filter(ended_at__lt=Now() - _KEEP_ENDED_LEASES).delete()
+    silent.filter(control=Control.GO).delete()  # else what was asked of it would be forgotten
     _log(retention.sweep())
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
-from codegen_app.services import compilers
+from codegen_app.services import compilers, controls
 from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
 from scheduler.fence import in_force
@@ -46,6 +46,7 @@ class WorkerHeartbeat:
 
     def start(self) -> None:
         """Begin; what keeps devices from being used is also in the worker's log."""
+        controls.i_am(self._name)
         self._thread.start()
 
     def stop(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from codegen_app.forms.tables import TableForm
+from codegen_app.forms.workers import SteerForm
 from codegen_app.selectors.pages.devices import devices as read
 from codegen_app.selectors.pages.environment_columns import COLUMNS
 from codegen_app.selectors.tables import table as made
@@ -12,9 +14,12 @@ from codegen_app.views.page import respond
 from codegen_app.views.tables import wants_tsv, written
 
 
-def devices(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+def devices(
+    request: HttpRequest, *, as_json: bool = False, steering: SteerForm | None = None
+) -> HttpResponse:
     """What can be run on and compiled for, and why the rest is not there; the environments as a
-    table takes them."""
+    table takes them. ``steering`` was filled in wrongly."""
+    request.path = reverse("devices")  # whose links the page has, after a mistake too
     page, asks = read(), TableForm(request.GET, COLUMNS)
     table = made("environments", COLUMNS, page.environments, asks.asked)
     if wants_tsv(request):
@@ -27,4 +32,6 @@ def devices(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         title="Devices",
         table=table,
         table_address=asks,
+        status=422 if steering else 200,
+        steering=steering or SteerForm(),
     )

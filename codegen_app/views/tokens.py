@@ -16,6 +16,7 @@ from codegen_app.selectors.pages.tokens import token_list
 from codegen_app.services import tokens as services
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
 
 
 @sensitive_variables("text")
@@ -27,8 +28,17 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     form = TokenForm(request.POST if is_post else None)
     if is_post and form.is_valid():
         given = form.cleaned_data
-        _, text = services.make(actor(request), given["name"], given["scopes"], form.expires_at())
-        form, status = TokenForm(), 201
+        try:
+            _, text = services.make(
+                *(actor(request), given["name"], given["scopes"], form.expires_at()),
+                worker_name=given["worker_name"],
+                worker_queue=given["worker_queue"],
+            )
+            form, status = TokenForm(), 201
+        except UserError as error:
+            field, _, line = str(error).partition(": ")
+            form.add_error(field if field in form.fields else None, line)
+            status = 422
     elif is_post:
         status = 422
     return respond(

@@ -77,6 +77,7 @@ from codegen_app.views.thresholds import (
     thresholds,
 )
 from codegen_app.views.tokens import revoke_token, tokens
+from codegen_app.views.workers import steer_worker
 
 # Workers are shown as they are, and how long a run has taken.
 TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_trace)
@@ -115,6 +116,7 @@ urlpatterns = [
     path("series/<int:pk>/baselines", add_baseline, name="add_baseline"),
     path("baselines/<int:pk>/remove", remove_baseline, name="remove_baseline"),
     *twin("devices", devices, "devices", TIMED),
+    path("workers/steer", steer_worker, name="steer_worker"),
     path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),
     *twin("compare/revisions", compare_revisions, "compare_revisions", PLAIN),
     *twin("series", all_series, "series_list", TIMED),

@@ -51,13 +51,13 @@ class Prepared:
 class Desk(Protocol):
     """Where the work comes from, and where what is found goes."""
 
-    def begin(self, problem: TuningProblem) -> None:
+    def begin(self, problem: TuningProblem, /) -> None:
         """The problem is known; nothing of it was tried yet."""
 
-    def options(self, problem: TuningProblem) -> SearchOptions:
+    def options(self, problem: TuningProblem, /) -> SearchOptions:
         """How its candidates are searched for, and what is known of them."""
 
-    def pool(self, problem: TuningProblem) -> CompilePool:
+    def pool(self, problem: TuningProblem, /) -> CompilePool:
         """What builds the candidates of the problem, which is the assignment's with those that
         are to be tried."""
 

@@ -11,7 +11,16 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
 
 from codegen_app.access import permissions
-from codegen_app.access.permissions import BUILD, IMPORT, NOTIFY, RETUNE, SELECT, TOKENS, TRIAGE
+from codegen_app.access.permissions import (
+    BUILD,
+    IMPORT,
+    NOTIFY,
+    RETUNE,
+    SELECT,
+    TOKENS,
+    TRIAGE,
+    WORKERS,
+)
 from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
 from codegen_app.server import bodies, rules
 from codegen_app.views.urls import urlpatterns
@@ -71,6 +80,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(
         ("switch_channel", "test_channel", "renew_channel_key", "send_again"), (("POST",), NOTIFY)
     ),
+    "steer_worker": (("POST",), WORKERS),
     "alerts_feed": (READ, ANYBODY),  # the view asks for a login or a token
     **dict.fromkeys(
         ("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
@@ -78,6 +88,14 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
+    **dict.fromkeys(
+        (
+            *("api_worker_hello", "api_worker_lease", "api_worker_progress"),
+            *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+        ),
+        (("POST",), ANYBODY),
+    ),
+    "api_worker_file": (("GET",), ANYBODY),
     **dict.fromkeys(
         ("api_series", "api_one_series", "api_data", "api_requests", "api_compare"),
         (("GET",), ANYBODY),
@@ -119,6 +137,7 @@ def addresses(world: World) -> dict[str, str]:
     for pattern in urlpatterns:
         given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
         given["pk"], given["datum"] = pk.get(pattern.name, world.run.pk), 1
+        given |= {"key": "0" * 32, "digest": "0" * 64}
         given |= {"target": "gfx942", "mnemonic": "s_nop"}
         if pattern.name == "kernel_download":
             given["file"] = "kernel.so"

@@ -45,6 +45,7 @@ from codegen_app.models import (
     ProblemWork,
     RemeasuredPoint,
     Remeasurement,
+    RemoteLease,
     ResultImport,
     RetentionPolicy,
     RetuneSchedule,
@@ -159,6 +160,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     AuditEntry.objects.create(action="import", what="model")
     now = timezone.now()
     Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
+    RemoteLease.objects.create(key="k", worker=Worker.objects.get(), task=task, claim="w c")
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
     Modelling.objects.create(build=result.build, board="MI300X", version=1)
@@ -205,7 +207,7 @@ LATER = {
     *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
-    *(ForeignKernel, Mnemonic, InstructionUse),
+    *(ForeignKernel, Mnemonic, InstructionUse, RemoteLease),
     *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum),
 }
 

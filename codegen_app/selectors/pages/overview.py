@@ -12,7 +12,7 @@ from django.db.models import Count
 from django.urls import reverse
 
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun
-from codegen_app.models.worker import Worker
+from codegen_app.models.worker import Control, Worker
 from codegen_app.selectors.pages.glance import Glance, glance
 from codegen_app.selectors.pages.graphs import GraphRow, graph_rows
 from codegen_app.selectors.pages.next_step import FirstStep, NextStep, first_steps, next_step
@@ -43,6 +43,19 @@ class WorkerRow:
     toolchains: tuple[Any, ...]
     fence: tuple[Mapping[str, Any], ...]
     seen_at: datetime
+    id: int
+    remote: bool
+    control: str
+    control_label: str
+    pinned_to: str
+    control_by: str
+    control_at: datetime | None
+    control_why: str
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether somebody asked something of it that holds."""
+        return self.control != Control.GO or bool(self.pinned_to)
 
     @property
     def device_groups(self) -> tuple[DeviceGroup, ...]:
@@ -157,8 +170,16 @@ def worker_rows() -> tuple[WorkerRow, ...]:
             toolchains=tuple(worker.toolchains),
             fence=tuple(worker.fence),
             seen_at=worker.seen_at,
+            id=worker.pk,
+            remote=worker.remote,
+            control=worker.control,
+            control_label=Control(worker.control).label,
+            pinned_to=worker.pinned_to,
+            control_by=worker.control_by.get_username() if worker.control_by else "",
+            control_at=worker.control_at,
+            control_why=worker.control_why,
         )
-        for worker in Worker.objects.order_by("-seen_at")[:50]
+        for worker in Worker.objects.select_related("control_by").order_by("-seen_at")[:50]
     ]
     return tuple(sorted(rows, key=lambda row: (not row.alive, row.name)))
 

@@ -11,10 +11,11 @@ from typing import Any
 from django.db.models import Prefetch
 from django.urls import reverse
 
-from codegen_app.models import Candidate, Selection, State, TuningRun, TuningTask
+from codegen_app.models import OPEN_STATES, Candidate, Selection, State, TuningRun, TuningTask
 from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
+from codegen_app.selectors.measured import only_remote
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
@@ -142,7 +143,7 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (6 queries); raises ``TuningRun.DoesNotExist``."""
+    """One run (6 queries, 1 more for a search that is open); raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -160,7 +161,7 @@ def run_page(pk: int) -> RunPage:
         )
         for candidate in candidates
     )
-    waiting, begun = _waiting(candidates), _begun_with(candidates)
+    waiting, begun = (*_waiting(candidates), *_nobody(rows[0])), _begun_with(candidates)
     return RunPage(rows[0], _best(ledger), ledger, _curves(ledger), waiting, begun)
 
 
@@ -208,6 +209,18 @@ def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
     for why, n in Counter(builds.values()).most_common(3):
         lines.append(f"{_counted(n, 'build waits', 'builds wait')}: {why}")
     return tuple(lines)
+
+
+def _nobody(run: RunRow) -> tuple[str, ...]:
+    """That a search waits for a worker with the database, where all that live have none."""
+    if not run.budget or run.modelled or run.state not in OPEN_STATES:
+        return ()
+    if not only_remote(run.target):
+        return ()
+    return (
+        f"only remote workers serve measure.{run.target} now, and they do no runs with a budget:"
+        " start a worker with the database, or tune without one",
+    )
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -24,6 +24,8 @@ class TokenRow:
     created_at: datetime
     expires_at: datetime | None
     used_at: datetime | None
+    worker_name: str
+    worker_queue: str
 
 
 @dataclass(frozen=True)
@@ -49,4 +51,6 @@ def _row(row: ApiToken) -> TokenRow:
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,
+        worker_name=row.worker_name,
+        worker_queue=row.worker_queue,
     )

@@ -1,0 +1,159 @@
+"""``/api/v1/worker``: for workers without the database. Each asks; nothing asks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from ninja import Router
+
+from codegen_app import files
+from codegen_app.api.authentication import TokenAuth, token_of
+from codegen_app.api.schemas import Problem
+from codegen_app.api.worker_schemas import (
+    Empty,
+    Fine,
+    Finish,
+    GivingUp,
+    Hello,
+    Progress,
+    ReplyAnswer,
+    WelcomeAnswer,
+    WorkAnswer,
+)
+from codegen_app.models import Scope, Worker
+from codegen_app.services import artifacts
+from codegen_app.services.remote import enrolling, leasing, offering, results
+from scheduler.joining.protocol import SESSION_HEADER, Work, as_json
+from scheduler.outcome import UserError
+
+router = Router(auth=TokenAuth(Scope.WORKER), tags=["worker"])
+_BYTES = "application/octet-stream"
+_REFUSALS = dict.fromkeys((400, 401, 403, 409, 422, 429, 503), Problem)
+_SESSION = {
+    "parameters": [
+        {
+            "name": SESSION_HEADER,
+            "in": "header",
+            "required": True,
+            "schema": {"type": "string", "maxLength": 100},
+            "description": "The session that “hello” gave.",
+        }
+    ]
+}
+
+
+@router.post(
+    "/hello",
+    url_name="api_worker_hello",
+    response={200: WelcomeAnswer, **_REFUSALS},
+    summary="Join as the worker that the token names",
+)
+def hello(request: HttpRequest, given: Hello) -> dict[str, Any]:
+    """Takes the place of any process that joined under the name before."""
+    sent: dict[str, Any] = as_json(enrolling.hello(token_of(request), given.model_dump()))
+    return sent
+
+
+@router.post(
+    "/lease",
+    url_name="api_worker_lease",
+    response={200: WorkAnswer, **_REFUSALS},
+    summary="Take the next task",
+    openapi_extra=_SESSION,
+)
+def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
+    """Answered at once: a thread that waits is one that serves nobody. The same task again for who
+    asks again."""
+    worker = _worker(request)
+    held = leasing.take(worker)
+    task = offering.task_of(held) if held is not None else None
+    sent: dict[str, Any] = as_json(Work(*leasing.say(worker), settings.WORKER_POLL_S, task))
+    return sent
+
+
+@router.get(
+    "/leases/{str:key}/files/{str:digest}",
+    url_name="api_worker_file",
+    response={200: None, **_REFUSALS, 404: Problem},
+    summary="A file that the leased task names",
+    openapi_extra=_SESSION,
+)
+def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
+    """The graph's file, or a kernel's library, as it is."""
+    held = leasing.held(_worker(request), key)
+    artifact = offering.file_of(held, digest)
+    try:
+        if artifact.path.endswith(files.COMPRESSED):
+            return HttpResponse(artifacts.read(artifact), content_type=_BYTES)
+        return FileResponse(files.opened(artifact.path, artifact.digest), content_type=_BYTES)
+    except files.MissingFileError as error:
+        raise offering.missing(held, digest, str(error)) from None
+
+
+@router.post(
+    "/progress",
+    url_name="api_worker_progress",
+    response={200: ReplyAnswer, **_REFUSALS},
+    summary="Send results, and keep the lease",
+    openapi_extra=_SESSION,
+)
+def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
+    """Each result once, by its kernel: the same again changes nothing."""
+    found = [_valid(one.result, "results") for one in given.results]
+    reply = results.progress(_worker(request), given.lease, given.device, found)
+    sent: dict[str, Any] = as_json(reply)
+    return sent
+
+
+@router.post(
+    "/finish",
+    url_name="api_worker_finish",
+    response={200: Fine, **_REFUSALS},
+    summary="Hand the decision in",
+    openapi_extra=_SESSION,
+)
+def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
+    """The same again changes nothing."""
+    lines = [_valid(one.line, "lines") for one in given.lines]
+    results.finish(_worker(request), given.lease, given.device, lines)
+    return {"ok": True}
+
+
+@router.post(
+    "/give-up",
+    url_name="api_worker_give_up",
+    response={200: Fine, **_REFUSALS},
+    summary="Give a task back, or say why it cannot be done",
+    openapi_extra=_SESSION,
+)
+def give_up(request: HttpRequest, given: GivingUp) -> dict[str, Any]:
+    """Of a lease that is over nothing happens."""
+    worker = _worker(request)
+    results.give_up(worker, given.lease, given.because(), given.reason, given.detail)
+    return {"ok": True}
+
+
+@router.post(
+    "/leave",
+    url_name="api_worker_leave",
+    response={200: Fine, **_REFUSALS},
+    summary="Say good-bye",
+    openapi_extra=_SESSION,
+)
+def leave(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
+    """What the worker still holds goes back into the queue."""
+    enrolling.leave(_worker(request))
+    return {"ok": True}
+
+
+def _worker(request: HttpRequest) -> Worker:
+    return enrolling.worker_of(token_of(request), request.headers.get(SESSION_HEADER, "")[:100])
+
+
+def _valid(made: Any, what: str) -> Any:
+    try:
+        return made()
+    except ValueError as error:
+        raise UserError(f"{what}: {error}") from None

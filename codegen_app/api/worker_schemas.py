@@ -1,0 +1,250 @@
+"""What remote workers may send: every field bounded, every number finite, nothing else beside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import ConfigDict, Field, FiniteFloat
+
+from scheduler.benchmark.measurement import Check
+from scheduler.joining.protocol import RESULTS_AT_ONCE, GiveUp, Line, Loss, Result, Samples
+from scheduler.outcome import Stage
+from scheduler.tuning.ledger import CandidateState
+
+_MOST_SAMPLES = 2_000
+_MOST_LINES = 2_000
+_MOST_DEVICES = 64
+_MOST_BYTES = 2**60
+
+_PRINTED = r"^[^\x00-\x1f\x7f]*$"  # one line
+_KEPT = r"^[^\x00]*$"  # what the database keeps in a text
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_PRINTED)]
+Reason = Annotated[str, Field(max_length=500, pattern=_KEPT)]
+Detail = Annotated[str, Field(max_length=20_000, pattern=_KEPT)]
+Kernel = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\w+$")]
+Key = Annotated[str, Field(min_length=32, max_length=32, pattern=r"^[0-9a-f]+$")]
+DeviceId = Annotated[str, Field(max_length=32, pattern=r"^[\w.:-]*$")]
+Nanoseconds = Annotated[FiniteFloat, Field(gt=0, le=1e15)]
+Error = Annotated[FiniteFloat, Field(ge=0)]
+Text = Annotated[str, Field(max_length=200, pattern=_PRINTED)]
+
+
+class Strict(Schema):
+    """Types as they are sent, and no field that there is not."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SentCheck(Strict):
+    """A check that was passed: what failed one has no measurement."""
+
+    passed: Literal[True]
+    max_error: Error
+    bound: Error
+    ratio: Annotated[FiniteFloat, Field(ge=0, le=1)]
+    guard_intact: Literal[True]
+    detail: Detail = ""
+
+
+class SentSamples(Strict):
+    """Times in nanoseconds a launch; all other figures are derived here."""
+
+    samples_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=_MOST_SAMPLES)]
+    batch: Annotated[int, Field(ge=1, le=10**6)]
+    check: SentCheck
+    rejected: Annotated[
+        list[Annotated[list[FiniteFloat | Reason], Field(min_length=2, max_length=2)]],
+        Field(max_length=_MOST_SAMPLES),
+    ] = []
+    readings: Annotated[
+        dict[Kernel, Annotated[list[FiniteFloat], Field(max_length=_MOST_SAMPLES)]],
+        Field(max_length=16),
+    ] = {}
+
+    def samples(self) -> Samples:
+        """As the protocol has it. Raises ``ValueError``."""
+        pairs = []
+        for pair in self.rejected:
+            ns, reason = pair
+            if isinstance(ns, str) or not isinstance(reason, str):
+                raise ValueError("rejected: a time and a reason are due")
+            pairs.append((float(ns), reason))
+        return Samples(
+            tuple(map(float, self.samples_ns)),
+            self.batch,
+            Check(**self.check.model_dump()),
+            tuple(pairs),
+            {name: tuple(map(float, values)) for name, values in self.readings.items()},
+        )
+
+
+class SentLoss(Strict):
+    """Why a candidate has no measurement."""
+
+    stage: Literal["compile", "load", "check", "run", "timeout", "crash", "render"]
+    reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_KEPT)]
+    detail: Detail = ""
+
+    def loss(self) -> Loss:
+        """As the protocol has it."""
+        return Loss(Stage(self.stage), self.reason, self.detail)
+
+
+class SentResult(Strict):
+    """What became of one candidate: samples, or a loss."""
+
+    kernel: Kernel
+    measured: SentSamples | None
+    loss: SentLoss | None
+
+    def result(self) -> Result:
+        """As the protocol has it. Raises ``ValueError``."""
+        if (self.measured is None) == (self.loss is None):
+            raise ValueError(f"{self.kernel}: samples or a loss are due, and not both")
+        return Result(
+            self.kernel,
+            self.measured.samples() if self.measured else None,
+            self.loss.loss() if self.loss else None,
+        )
+
+
+class SentLine(Strict):
+    """The last word on one candidate; without samples those that were sent before hold."""
+
+    kernel: Kernel
+    state: Annotated[str, Field(max_length=20)]
+    tied: bool
+    reason: Annotated[str, Field(max_length=2_000, pattern=_KEPT)]
+    measured: SentSamples | None
+    loss: SentLoss | None
+
+    def line(self) -> Line:
+        """As the protocol has it. Raises ``ValueError``."""
+        state = CandidateState(self.state)
+        timed = state in (CandidateState.CHOSEN, CandidateState.MEASURED)
+        if not timed and (self.measured is not None or self.tied):
+            raise ValueError(f"{self.kernel}: {state} and measured at once")
+        if (self.loss is not None) == (timed or state is CandidateState.UNTRIED):
+            raise ValueError(f"{self.kernel}: {state} with no reason of its own, or one too many")
+        return Line(
+            self.kernel,
+            state,
+            self.tied,
+            self.reason,
+            self.measured.samples() if self.measured else None,
+            self.loss.loss() if self.loss else None,
+        )
+
+
+class SentDevice(Strict):
+    """A device of the worker's machine."""
+
+    id: DeviceId
+    target: Annotated[str, Field(max_length=24, pattern=r"^[\w.-]+$")]
+    name: Name
+    driver: Text
+    runtime: Text
+    compute_units: Annotated[int, Field(ge=0, le=10**6)]
+    memory_bytes: Annotated[int, Field(ge=0, le=_MOST_BYTES)]
+    emulated: bool
+    attributes: Annotated[
+        dict[Text, Annotated[str, Field(max_length=2_000, pattern=_PRINTED)]], Field(max_length=64)
+    ]
+
+
+class SentAbsent(Strict):
+    """A kind of device that is not there, and why."""
+
+    kind: Text
+    reason: Reason
+
+
+class SentFence(Strict):
+    """A part of what keeps kernels to their own there."""
+
+    name: Text
+    in_force: bool
+    note: Annotated[str, Field(max_length=2_000, pattern=_KEPT)]
+    needed: bool
+
+
+class Hello(Strict):
+    """Who joins: versions, devices, and what the process before it may have held."""
+
+    protocol: int
+    generator: Annotated[str, Field(max_length=128, pattern=r"^[0-9a-f]+$")]
+    queue: Annotated[str, Field(max_length=40, pattern=r"^[\w.-]*$")] = ""
+    name: Annotated[str, Field(max_length=60, pattern=_PRINTED)] = ""
+    slot: Annotated[int, Field(ge=1, le=64)] = 1
+    host: Annotated[str, Field(max_length=120, pattern=_PRINTED)]
+    pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    devices: Annotated[list[SentDevice], Field(max_length=_MOST_DEVICES)]
+    absent: Annotated[list[SentAbsent], Field(max_length=_MOST_DEVICES)] = []
+    fence: Annotated[list[SentFence], Field(max_length=_MOST_DEVICES)] = []
+    versions: Annotated[dict[Text, Text], Field(max_length=16)] = {}
+    holds: Annotated[str, Field(max_length=32, pattern=r"^[0-9a-f]*$")] = ""
+
+
+class Empty(Strict):
+    """Nothing is said but who asks."""
+
+
+class Progress(Strict):
+    """Results as they come, none for a sign of life."""
+
+    lease: Key
+    device: DeviceId
+    results: Annotated[list[SentResult], Field(max_length=RESULTS_AT_ONCE)]
+
+
+class Finish(Strict):
+    """The decision: a line for each candidate."""
+
+    lease: Key
+    device: DeviceId
+    lines: Annotated[list[SentLine], Field(max_length=_MOST_LINES)]
+
+
+class GivingUp(Strict):
+    """Why the task is not finished."""
+
+    lease: Key
+    why: Literal["stopped", "died", "machine", "rejected", "bug"]
+    reason: Reason = ""
+    detail: Detail = ""
+
+    def because(self) -> GiveUp:
+        """As the protocol has it."""
+        return GiveUp(self.why)
+
+
+class WelcomeAnswer(Schema):
+    """The worker's name, its session for the header, the queues that it serves."""
+
+    worker: str
+    session: str
+    queues: list[str]
+
+
+class WorkAnswer(Schema):
+    """A task with the digests of its files, or none and when to ask again."""
+
+    say: str = Field(description="“go on”, “pause” or “drain”.")
+    why: str
+    wait_s: float
+    task: dict[str, Any] | None = Field(description="scheduler/joining/protocol.py: Task.")
+
+
+class ReplyAnswer(Schema):
+    """What is to be done next."""
+
+    say: str = Field(description="“go on”, “stop”, “pause” or “drain”.")
+    why: str
+
+
+class Fine(Schema):
+    """It is so."""
+
+    ok: Literal[True] = True

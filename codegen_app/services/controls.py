@@ -1,0 +1,81 @@
+"""What people ask of a worker: to pause, to drain, to go on, to serve one of its queues alone.
+
+It is written into the worker's row and holds for whoever has that name. A worker asks before each
+row that it takes; a remote one is told with each answer.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.utils import timezone
+
+from codegen_app.models import Control, Worker
+from codegen_app.services import audit, queue
+from scheduler.outcome import UserError
+
+_ACTS = {Control.GO: "resume worker", Control.PAUSE: "pause worker", Control.DRAIN: "drain worker"}
+_self: list[str] = []  # the name of the worker that this process is, once it is one
+
+
+def i_am(name: str) -> None:
+    """This process is the worker of that name: what is asked of it is asked of this process."""
+    _self[:] = [name]
+
+
+def may_take(queue_name: str) -> bool:
+    """Whether this process may take work of a queue now; one that is no worker may."""
+    if not _self:
+        return True
+    row = Worker.objects.filter(name=_self[0]).values_list("control", "pinned_to").first()
+    return row is None or is_open(queue_name, *row)
+
+
+def is_open(queue_name: str, control: str, pinned_to: str) -> bool:
+    """Whether a worker of that state takes work of a queue."""
+    return control == Control.GO and pinned_to in ("", queue_name)
+
+
+@transaction.atomic
+def steer(worker: Worker, control: Control, actor: AbstractBaseUser | None, why: str) -> bool:
+    """Ask it to pause, drain or go on; False where that was asked already."""
+    changed = Worker.objects.filter(pk=worker.pk).exclude(control=control)
+    if not changed.update(control=control, **_by(actor, why)):
+        return False
+    audit.record(actor, _ACTS[control], worker, why)
+    _wake(worker)
+    return True
+
+
+@transaction.atomic
+def pin(worker: Worker, to: str, actor: AbstractBaseUser | None, why: str) -> bool:
+    """Let it take work of one of its queues alone ("": of all again); False where that is so.
+
+    Raises ``UserError`` for a queue that it does not serve.
+    """
+    if to and to not in worker.queues:
+        raise UserError(f"{worker} does not serve the queue {to}: {', '.join(worker.queues)}")
+    changed = Worker.objects.filter(pk=worker.pk).exclude(pinned_to=to)
+    if not changed.update(pinned_to=to, **_by(actor, why)):
+        return False
+    audit.record(actor, "pin worker" if to else "unpin worker", worker, f"{to} {why}".strip())
+    _wake(worker)
+    return True
+
+
+def _by(actor: AbstractBaseUser | None, why: str) -> dict[str, object]:
+    return {
+        "control_by_id": audit.actor_id(actor),
+        "control_at": timezone.now(),
+        "control_why": why[:500],
+    }
+
+
+def _wake(worker: Worker) -> None:
+    """Others may take now what it leaves, and it what waited."""
+    prefix = queue.queue_name(queue.Kind.MEASURE, "")
+    for name in worker.queues:
+        if name.startswith(prefix):
+            queue.notify(queue.Kind.MEASURE, target=name.removeprefix(prefix))
+        elif name in (queue.Kind.PREPARE, queue.Kind.COMPILE):
+            queue.notify(queue.Kind(name))

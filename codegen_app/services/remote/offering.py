@@ -1,0 +1,117 @@
+"""What a remote worker gets with a task: the problem, libraries, what was seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings
+
+from codegen_app.models import (
+    OPEN_STATES,
+    Artifact,
+    BenchmarkResult,
+    Build,
+    GeneratedKernel,
+    LeaseEnd,
+    RemoteLease,
+    State,
+    TuningTask,
+)
+from codegen_app.services import builds, outcomes, work
+from codegen_app.services.faults import Fault
+from codegen_app.services.remote import leasing
+from codegen_app.services.searching import planned_with
+from scheduler.benchmark.measurement import Check
+from scheduler.joining.protocol import Library, Loss, Result, Samples, Task
+from scheduler.outcome import Stage
+
+
+def task_of(lease: RemoteLease) -> Task:
+    """All that measuring it needs; its files are fetched by their digests."""
+    task, run, graph = lease.task, lease.task.run, lease.task.run.graph.file
+    return Task(
+        lease=lease.key,
+        seconds=float(settings.WORK_LEASE_S),
+        title=task.title,
+        device=run.device,
+        graph=graph.digest,
+        graph_bytes=graph.size_bytes,
+        node=task.template_node.name,
+        target=run.target,
+        bindings=dict(run.bindings),
+        seed=outcomes.seed(task.problem),
+        strategy=run.strategy,
+        libraries=tuple(_libraries(task)),
+        seen=tuple(_seen(task)),
+    )
+
+
+def file_of(lease: RemoteLease, digest: str) -> Artifact:
+    """A file that the leased task names. Raises ``leasing.OverError`` for any other."""
+    task = lease.task
+    if task.run.graph.file.digest == digest:
+        return task.run.graph.file
+    row = task.candidates.filter(build__state=State.DONE, build__library__digest=digest)
+    found = row.select_related("build__library").first()
+    if found is None or found.build is None or found.build.library is None:
+        raise leasing.NoFileError("the task of this lease names no such file")
+    return found.build.library
+
+
+def missing(lease: RemoteLease, digest: str, line: str) -> leasing.OverError:
+    """A file of the task's is not in the storage: a library is built again, and the task waits.
+    What is to be raised."""
+    for row in lease.task.candidates.filter(build__library__digest=digest).select_related("build"):
+        assert row.build is not None
+        builds.queue_again(row.build)
+    work.put_off(lease.task, Fault(line))
+    leasing.end(lease, LeaseEnd.FAILED)
+    return leasing.OverError(line)
+
+
+def _libraries(task: TuningTask) -> Iterator[Library]:
+    """Of the planned kernels; one whose library was removed is none that the worker can try."""
+    for row in planned_with(task).values():
+        if row.build is not None and row.kernel is not None and row.build.library is not None:
+            yield _library(row.kernel, row.build, row.build.library)
+
+
+def _library(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
+    return Library(
+        kernel=kernel.name,
+        digest=file.digest,
+        size_bytes=file.size_bytes,
+        source_file=kernel.source_file,
+        source_digest=kernel.source_digest,
+        code_digest=build.code_digest,
+        toolchain=build.toolchain,
+        toolchain_version=build.toolchain_version,
+        toolchain_digest=build.toolchain_digest,
+        flags=tuple(build.flags),
+        resources=build.resources,
+    )
+
+
+def _seen(task: TuningTask) -> list[Result]:
+    """What earlier attempts found."""
+    closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
+    found = []
+    for row in closed.select_related("kernel", "result"):
+        assert row.kernel is not None
+        if row.result is not None:
+            found.append(Result(row.kernel.name, samples_of(row.result)))
+        elif row.stage:
+            loss = Loss(Stage(row.stage), row.reason, row.detail)
+            found.append(Result(row.kernel.name, None, loss))
+    return found
+
+
+def samples_of(row: BenchmarkResult) -> Samples:
+    """What a result's figures are derived from."""
+    return Samples(
+        tuple(row.samples_ns),
+        row.batch,
+        Check(True, row.check_max_error, row.check_bound, row.check_ratio, True, row.check_detail),
+        tuple((ns, reason) for ns, reason in row.rejected_samples),
+        {name: tuple(values) for name, values in row.readings.items()},
+    )

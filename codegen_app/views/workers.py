@@ -1,0 +1,54 @@
+"""Asking a worker to pause, to drain, to go on, to serve one queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.workers import PIN, SteerForm
+from codegen_app.models import Control, Worker
+from codegen_app.services import controls
+from codegen_app.views.devices import devices
+from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
+
+_DONE = {
+    Control.GO: "takes work again",
+    Control.PAUSE: "is paused",
+    Control.DRAIN: "takes no more work once it is done with what it has",
+}
+
+
+@needs(permissions.WORKERS)
+@require_POST
+def steer_worker(request: HttpRequest) -> HttpResponse:
+    """Do as the form of the devices page says."""
+    form = SteerForm(request.POST)
+    if not form.is_valid():
+        return devices(request, steering=form)
+    try:
+        _steer(request, form.cleaned_data)
+    except UserError as error:
+        form.add_error("queue", str(error))
+        return devices(request, steering=form)
+    return redirect("devices")
+
+
+def _steer(request: HttpRequest, given: dict[str, Any]) -> None:
+    worker: Worker = given["worker"]
+    if given["do"] == PIN:
+        changed = controls.pin(worker, given["queue"], actor(request), given["why"])
+        now = f"serves {given['queue']} alone" if given["queue"] else "serves all its queues"
+    else:
+        control = Control(given["do"])
+        changed = controls.steer(worker, control, actor(request), given["why"])
+        now = _DONE[control]
+    if changed:
+        messages.success(request, f"{worker} {now}.")
+    else:
+        messages.warning(request, f"{worker}: it is so already.")

@@ -1,0 +1,142 @@
+"""``kiln``: a machine with a GPU joins a server by an address and a token.
+
+    kiln worker join https://kiln.example --token-file token
+
+Needs no database and opens no port: it asks the server for work over HTTPS, measures it here, and
+sends what came of it. Exit statuses: 0 drained, stopped, or done with its one task; 2 a mistake
+that one line names; 3 the server turned something down; 4 no valid token; 5 another process joined
+under the name; 6 stopped while the server was away; 1 a failure of our own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from scheduler.outcome import UserError
+from scheduler.text import one_line
+
+DONE, OWN_FAILURE, MISTAKE, TURNED_DOWN, NO_TOKEN, REPLACED, AWAY = 0, 1, 2, 3, 4, 5, 6
+_CACHE_MIB = 4096
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do as the command line says; the exit status."""
+    arguments = parser().parse_args(argv)
+    level = logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        if arguments.require_fence:
+            import_module("scheduler.fence").require()
+        token = read_token(arguments.token_file)
+    except UserError as error:
+        return _say(str(error), MISTAKE)
+    return join(arguments, token)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="kiln", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    worker = commands.add_parser("worker", help="workers of a server elsewhere")
+    acts = worker.add_subparsers(required=True, metavar="COMMAND")
+    made = acts.add_parser("join", help="measure for a server until stopped or drained")
+    made.add_argument("url", metavar="URL", help="where Kiln is, as https://kiln.example")
+    made.add_argument("--token-file", type=Path, help="holds the token; else KILN_TOKEN does")
+    made.add_argument("--queue", default="", help="serve this queue alone, as measure.gfx942")
+    made.add_argument("--name", default="", help="the name that the token is for, to be sure")
+    made.add_argument(
+        "--slot", type=int, default=1, help="which of several workers of one token this is (1)"
+    )
+    made.add_argument(
+        "--folder", type=Path, help="this worker's own files (~/.local/share/kiln-worker)"
+    )
+    made.add_argument(
+        "--device-locks",
+        type=Path,
+        default=Path.home() / ".local/share/kiln-device-locks",
+        help="a folder that all who measure on this machine name alike: a device is for one"
+        " (~/.local/share/kiln-device-locks)",
+    )
+    made.add_argument(
+        "--cache-mib",
+        type=int,
+        default=_CACHE_MIB,
+        help="of fetched files, so much is kept (%(default)s)",
+    )
+    made.add_argument("--once", action="store_true", help="end after one task")
+    made.add_argument(
+        "--require-fence",
+        action="store_true",
+        help="do nothing where kernels cannot be kept to their own files",
+    )
+    return top
+
+
+def join(arguments: argparse.Namespace, token: str) -> int:
+    """Be a worker; the exit status."""
+    # What measures takes a while to import: a mistake in the command line is said before.
+    folder = import_module("scheduler.joining.folder")
+    servers = import_module("scheduler.joining.server")
+    workers = import_module("scheduler.joining.worker")
+    stop = threading.Event()
+    slot = arguments.slot
+    usual = Path.home() / ".local/share/kiln-worker" / (str(slot) if slot > 1 else "")
+    try:
+        server = servers.Server(arguments.url, token, stop)
+        own = folder.Folder(arguments.folder or usual, arguments.cache_mib << 20)
+        options = workers.Options(
+            arguments.queue, arguments.name, slot, arguments.once, arguments.device_locks
+        )
+        worker = workers.RemoteWorker(server, own, options, stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # In a thread: what it takes may be held by what the signal interrupts.
+            signal.signal(number, lambda *_: threading.Thread(target=worker.end).start())
+        worker.run()
+    except servers.TokenError as error:
+        return _say(str(error), NO_TOKEN)
+    except servers.OverError as error:
+        return _say(str(error), REPLACED)
+    except servers.StoppedError as error:
+        return _say(f"stopped while the server was away: {error}", AWAY)
+    except UserError as error:
+        return _say(str(error), TURNED_DOWN if server_answered(error) else MISTAKE)
+    return DONE
+
+
+def server_answered(error: UserError) -> bool:
+    """Whether the line is the server's."""
+    return str(error).startswith("the server answers")
+
+
+def read_token(file: Path | None) -> str:
+    """The token, from its file or the environment: a command line is seen by others."""
+    try:
+        text = os.environ.pop("KILN_TOKEN", "") if file is None else file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {one_line(str(error))}") from None
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise UserError(
+            "there is no token: --token-file names its file, or KILN_TOKEN has it; the page"
+            " “API tokens” makes one"
+        )
+    return token
+
+
+def _say(line: str, status: int) -> int:
+    sys.stderr.write(f"kiln: {one_line(line)}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

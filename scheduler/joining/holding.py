@@ -1,0 +1,151 @@
+"""A task in a worker's hands: its results on their way to the server, its lease kept alive."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from scheduler.build.process import Cancellation, Cancelled
+from scheduler.joining.folder import Folder
+from scheduler.joining.protocol import (
+    RESULTS_AT_ONCE,
+    GiveUp,
+    Line,
+    Reply,
+    Result,
+    Say,
+    Task,
+    as_json,
+    read,
+)
+from scheduler.joining.server import OverError, Server, StoppedError, TokenError
+from scheduler.outcome import UserError
+
+_LONGEST_SILENCE_S = 2.0  # a sign of life also hears that the work was cancelled
+_SIGNS_A_LEASE = 4
+
+log = logging.getLogger(__name__)
+
+
+class Holding:
+    """What is said of a task while it is worked on. A thread sends results as they come, and signs
+    of life between them; ``cancellation`` is called once the work is to stop, ``end`` says why."""
+
+    def __init__(
+        self, server: Server, folder: Folder, lease: str, cancellation: Cancellation
+    ) -> None:
+        self._server = server
+        self._folder = folder
+        self._lease = lease
+        self._cancellation = cancellation
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._waiting: list[Result] = []
+        self._news = threading.Event()
+        self._done = threading.Event()
+        self._failure: Exception | None = None
+        self.sent: dict[str, Result] = {}
+        self.end: Reply | None = None
+        self.drains = False
+        self.device = ""
+
+    @contextmanager
+    def kept_alive(self, seconds: float) -> Iterator[None]:
+        """Send while the body works; raises what ended the sending, a ``TokenError`` say."""
+        thread = threading.Thread(target=self._run, args=(seconds,), name="lease")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            self._news.set()
+            thread.join()
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if isinstance(self._failure, TokenError | StoppedError):
+            raise self._failure
+        if self._failure is not None:
+            raise RuntimeError(f"results were not delivered: {self._failure}") from self._failure
+
+    def put(self, result: Result) -> None:
+        """Deliver a result soon; it is on the disk from now on. Raises ``Cancelled`` where nobody
+        waits for it any more."""
+        if self._cancellation.cancelled:
+            raise Cancelled
+        with self._lock:
+            self._waiting.append(result)
+            self._folder.keep(self._lease, self._waiting)
+        self._news.set()
+
+    def put_all(self, results: tuple[Result, ...]) -> None:
+        """Of a process of before: on the disk already."""
+        with self._lock:
+            self._waiting.extend(results)
+
+    def deliver(self) -> Reply:
+        """Send what waits, or a sign of life, once; one thread at a time."""
+        with self._sending:
+            return self._deliver()
+
+    def _deliver(self) -> Reply:
+        with self._lock:
+            part = self._waiting[:RESULTS_AT_ONCE]
+        body = {"lease": self._lease, "device": self.device, "results": as_json(part)}
+        try:
+            reply = read(self._server.post("progress", body), Reply, "the server's answer")
+        except OverError as error:
+            reply = Reply(Say.STOP, str(error))
+        with self._lock:
+            del self._waiting[: len(part)]
+            self.sent.update((one.kernel, one) for one in part)
+            self._folder.keep(self._lease, self._waiting)
+        return reply
+
+    def deliver_all(self) -> None:
+        """Until nothing waits, or nobody waits for it."""
+        while self._waiting and self.end is None:
+            self._hear(self.deliver())
+
+    def finish(self, lines: tuple[Line, ...]) -> None:
+        """Hand the decision in. Raises ``OverError`` where the lease is over."""
+        body = {"lease": self._lease, "device": self.device, "lines": as_json(lines)}
+        self._server.post("finish", body)
+        self._folder.forget()
+
+    def give_up(self, why: GiveUp, reason: str = "", detail: str = "", tries: int = 3) -> None:
+        """Give the task back; where the server is away its lease runs out there."""
+        body = {"lease": self._lease, "why": why, "reason": reason[:500], "detail": detail[:20_000]}
+        with suppress(OverError, StoppedError, UserError):
+            self._server.post("give-up", body, tries)
+        self._folder.forget()
+
+    def _run(self, seconds: float) -> None:
+        pause = min(seconds / _SIGNS_A_LEASE, _LONGEST_SILENCE_S)
+        while not self._done.is_set():
+            try:
+                self._hear(self.deliver())
+            except Exception as error:  # noqa: BLE001 - raised in the other thread, or logged
+                self._failure = error
+                self._stop(Reply(Say.STOP, str(error) or type(error).__name__))
+            if self.end is not None:
+                return
+            if not self._waiting:
+                self._news.wait(pause)
+            self._news.clear()
+
+    def _hear(self, reply: Reply) -> None:
+        if reply.say in (Say.STOP, Say.PAUSE):
+            self._stop(reply)
+        self.drains = self.drains or reply.say is Say.DRAIN
+
+    def _stop(self, reply: Reply) -> None:
+        self.end = self.end or reply
+        self._cancellation.cancel()
+
+
+def lease_of(task: Task) -> str:
+    """One line for the log."""
+    return f"{task.title or task.node} ({len(task.libraries)} kernels, {task.target})"

@@ -1,0 +1,246 @@
+"""What a server and a worker without the database say to each other: frozen dataclasses in JSON.
+
+The worker asks, always; the server answers. What the worker sends is made by ``as_json`` and held
+to ``codegen_app/api/worker_schemas.py``; what the server answers is read by ``read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar
+
+from cattrs import Converter
+
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.metrics import Facts, figures
+from scheduler.build.model import Build, Toolchain
+from scheduler.ir.codec import decode, make_codec
+from scheduler.outcome import Rejected, Stage
+from scheduler.tuning.ledger import CandidateState, Entry
+
+T = TypeVar("T")
+
+SESSION_HEADER = "Kiln-Worker-Session"
+ROOT = "api/v1/worker"
+#: Results in one message, at most.
+RESULTS_AT_ONCE = 32
+
+
+class Say(StrEnum):
+    """What a worker is to do next."""
+
+    GO = "go on"
+    STOP = "stop"  # nobody waits for this task any more: drop it
+    PAUSE = "pause"  # give the task back, take none until asked to go on
+    DRAIN = "drain"  # finish the task, then end
+
+
+class GiveUp(StrEnum):
+    """Why a worker does not finish a task."""
+
+    STOPPED = "stopped"  # the worker was, or is paused: nothing of the task's
+    DIED = "died"  # the process ended over it
+    MACHINE = "machine"  # the worker's machine lacks something
+    REJECTED = "rejected"  # the task cannot be measured there
+    BUG = "bug"  # an error of the application's own
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """``worker`` is the name that the token gives; ``session`` goes with all that is sent then."""
+
+    worker: str
+    session: str
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is to be done, and why."""
+
+    say: Say
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What of a measurement cannot be derived: times in nanoseconds a launch, and the check."""
+
+    samples_ns: tuple[float, ...]
+    batch: int
+    check: Check
+    rejected: tuple[tuple[float, str], ...] = ()
+    readings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(measured: Measurement) -> Samples:
+        """Of a measurement."""
+        return Samples(
+            measured.samples_ns,
+            measured.batch,
+            measured.check,
+            measured.rejected,
+            measured.readings,
+        )
+
+    def measurement(
+        self, kernel: str, device: str, bindings: Mapping[str, int], emulated: bool, moved: int = 0
+    ) -> Measurement:
+        """As the engine has it; the figures are derived here. ``moved`` are the bytes that the
+        problem certainly moves."""
+        return Measurement(
+            kernel=kernel,
+            device=device,
+            bindings=dict(bindings),
+            samples_ns=self.samples_ns,
+            batch=self.batch,
+            metrics=figures(Facts(self.samples_ns, moved, self.readings)),
+            rejected=self.rejected,
+            check=self.check,
+            emulated=emulated,
+            readings=self.readings,
+        )
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Why a candidate has no measurement."""
+
+    stage: Stage
+    reason: str
+    detail: str = ""
+
+    @property
+    def rejected(self) -> Rejected:
+        """As the engine has it."""
+        return Rejected(self.stage, self.reason, self.detail)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one candidate: its samples, or its loss. The kernel is the key: the same
+    again changes nothing."""
+
+    kernel: str
+    measured: Samples | None = None
+    loss: Loss | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """The last word on one candidate. ``measured`` is None where what was sent before holds."""
+
+    kernel: str
+    state: CandidateState
+    tied: bool = False
+    reason: str = ""
+    measured: Samples | None = None
+    loss: Loss | None = None
+
+
+@dataclass(frozen=True)
+class Library:
+    """A kernel's built library: what it is fetched by, and how it was built."""
+
+    kernel: str
+    digest: str
+    size_bytes: int
+    source_file: str
+    source_digest: str
+    code_digest: str
+    toolchain: str
+    toolchain_version: str
+    toolchain_digest: str
+    flags: tuple[str, ...]
+    resources: Mapping[str, Mapping[str, Any]]
+
+    def build(self, target: str, directory: Any) -> Build:
+        """As the engine has it, its library in a folder here."""
+        return Build(
+            target=target,
+            toolchain=Toolchain(self.toolchain, self.toolchain_version, self.toolchain_digest),
+            flags=self.flags,
+            source_digest=self.source_digest,
+            code_digest=self.code_digest,
+            duration_s=0.0,
+            log="",
+            directory=directory,
+            resources=self.resources,
+            cached=True,
+            source_file=self.source_file,
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task in the hands of a worker, until ``seconds`` pass without a sign of life.
+
+    ``device`` is the worker's that the run is for (or another of its kind). ``seen`` are results of
+    earlier attempts: their kernels are not measured anew before the last rounds.
+    """
+
+    lease: str
+    seconds: float
+    title: str
+    device: str
+    graph: str
+    graph_bytes: int
+    node: str
+    target: str
+    bindings: Mapping[str, int]
+    seed: int
+    strategy: str
+    libraries: tuple[Library, ...]
+    seen: tuple[Result, ...] = ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """A task or none; without one the worker asks again after ``wait_s``."""
+
+    say: Say
+    why: str
+    wait_s: float
+    task: Task | None = None
+
+
+def result_of(entry: Entry) -> Result:
+    """What became of a candidate just now."""
+    return Result(entry.kernel, _samples(entry), _loss(entry))
+
+
+def line_of(entry: Entry, sent: Mapping[str, Result]) -> Line:
+    """The last word on a candidate; samples that were ``sent`` are not sent again."""
+    measured, known = _samples(entry), sent.get(entry.kernel)
+    if known is not None and known.measured == measured:
+        measured = None
+    loss = None if entry.state is CandidateState.UNTRIED else _loss(entry)
+    return Line(entry.kernel, entry.state, entry.tied, entry.reason, measured, loss)
+
+
+def _samples(entry: Entry) -> Samples | None:
+    return None if entry.measurement is None else Samples.of(entry.measurement)
+
+
+def _loss(entry: Entry) -> Loss | None:
+    if entry.measurement is not None:
+        return None
+    return Loss(Stage(entry.stage or Stage.RUN), entry.reason or "it failed", entry.detail)
+
+
+def as_json(value: Any) -> Any:
+    """What is sent."""
+    return _codec().unstructure(value)
+
+
+def read(data: Any, kind: type[T], what: str) -> T:
+    """What was received. Raises ``UserError`` naming the field that is wrong."""
+    return decode(_codec(), data, kind, what)
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
