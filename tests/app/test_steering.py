@@ -134,3 +134,16 @@ def test_what_was_asked_outlives_a_worker_that_is_away_for_long(worker: Worker) 
     upkeep.clear_out()
     assert Worker.objects.filter(pk=worker.pk).exists()
     assert not Worker.objects.filter(pk=other.pk).exists()
+
+
+def test_why_devices_are_not_there_is_said_once(tuner: Client) -> None:
+    """However many workers have the same reason; one that is gone says nothing any more."""
+    now = timezone.now()
+    absent = [{"kind": "rocm", "reason": "libamdhip64.so is not there"}]
+    seen = {"a": now, "b": now, "gone": now - timedelta(days=1)}
+    for name, at in seen.items():
+        Worker.objects.create(
+            name=name, host=name, pid=1, started_at=at, seen_at=at, absent=absent
+        )  # fmt: skip
+    text = " ".join(tuner.get("/devices").content.decode().split())
+    assert text.count("for a, b: libamdhip64.so is not there") == 1

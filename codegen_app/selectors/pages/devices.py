@@ -71,6 +71,15 @@ class TargetTable:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """Why workers have no device of a kind: each reason once, with those whose it is."""
+
+    kind: str
+    reason: str
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Devices:
     """The page of devices."""
 
@@ -78,6 +87,15 @@ class Devices:
     fences: tuple[FenceRow, ...]
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
+
+    @property
+    def absences(self) -> tuple[Absence, ...]:
+        """Kinds of devices that live workers do not have, with the reasons."""
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for worker in self.workers:
+            for one in worker.absent if worker.alive else ():
+                found[one["kind"], one["reason"]].append(worker.name)
+        return tuple(Absence(*why, tuple(names)) for why, names in found.items())
 
     @property
     def target_tables(self) -> tuple[TargetTable, ...]:

@@ -1,0 +1,99 @@
+"""Migrations of a site that was used for long: whoever reads goes on reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event, Thread
+
+import psycopg
+import pytest
+from django.db import connection
+
+from codegen_app.models import GraphNode
+from codegen_app.pagecache import triggers
+from tests.app import factories, track_factories
+from tests.app.test_migrations import latest, migrate  # noqa: F401 - a fixture
+from tests.support.pages_world import make_graph
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BEFORE = "0034_fewer_indexes"
+ROWS = 1_000_000
+LONGEST_WAIT_MS = 1000
+# By table what no two rows share, of a row's number n.
+LARGE = {
+    "codegen_app_generatedkernel": {"name": "'k' || n", "source_digest": "lpad(n::text, 64, '0')"},
+    "codegen_app_build": {"toolchain_digest": "lpad(n::text, 64, '0')"},
+    "codegen_app_candidate": {"position": "n", "kernel_id": "n"},
+    "codegen_app_graphnode": {"position": "n", "name": "'n' || n"},
+    "codegen_app_datum": {},
+}
+
+
+class Reader:
+    """Reads all large tables again and again, as pages do, and notes for which it had to wait."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.waited_for: list[str] = []
+        self._stop = Event()
+        self._thread = Thread(target=self._read)
+
+    def __enter__(self) -> Reader:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        with psycopg.connect(**connection.get_connection_params(), autocommit=True) as own:
+            own.execute(f"SET lock_timeout = {LONGEST_WAIT_MS}")
+            while not self._stop.wait(0.01):
+                for table in LARGE:
+                    try:
+                        own.execute(f"SELECT * FROM {table} ORDER BY id DESC LIMIT 20").fetchall()
+                    except psycopg.errors.LockNotAvailable:
+                        self.waited_for.append(table)
+                self.rounds += 1
+
+
+def multiply(table: str, unique: dict[str, str]) -> None:
+    """The table's first row, a million times: what refers to others refers to the same."""
+    own = "".join(f", '{name}', {value}" for name, value in unique.items())
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # its references are there
+        cursor.execute(
+            f"INSERT INTO {table} SELECT made.* FROM"
+            f" (SELECT one FROM {table} one ORDER BY id LIMIT 1) base,"
+            f" generate_series((SELECT max(id) + 1 FROM {table}), {ROWS}) n,"
+            f" LATERAL jsonb_populate_record(base.one, jsonb_build_object('id', n{own})) made"
+        )
+        cursor.execute("SET session_replication_role = DEFAULT")
+
+
+@pytest.fixture
+def large(latest: str) -> Iterator[str]:  # noqa: F811
+    """A million rows in each large table, in the schema of before; the last migration's name."""
+    make_graph("large", layers=1)
+    factories.candidate(factories.task())
+    track_factories.datum()
+    GraphNode.objects.update(source="")
+    migrate(BEFORE)
+    for table, unique in LARGE.items():
+        multiply(table, unique)
+    yield latest
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {', '.join(LARGE)} CASCADE")
+
+
+def test_nobody_who_reads_waits_while_a_million_rows_are_migrated(large: str) -> None:
+    with Reader() as reader:
+        migrate(large)
+    triggers.make()
+    assert reader.waited_for == []
+    assert reader.rounds > 10, "it did read meanwhile"
+    assert not GraphNode.objects.filter(source="").exists(), "every node's line is known"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM codegen_app_datum")
+        assert cursor.fetchone() == (ROWS,)
