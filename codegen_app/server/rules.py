@@ -48,6 +48,7 @@ RULES = {
     "put_back": Rule(WRITING, permissions.SELECT),
     "cancel_run": Rule(WRITING, permissions.RETUNE),
     "retune": Rule(FORM, permissions.RETUNE),
+    "retune_json": Rule(READING, permissions.RETUNE),
     "retune_alert": Rule(WRITING, permissions.RETUNE),
     "remeasure_alert": Rule(WRITING, permissions.RETUNE),
     "withdraw_requests": Rule(WRITING, permissions.RETUNE),
@@ -55,6 +56,7 @@ RULES = {
     "pack": Rule(FORM),  # the view asks for an account
     "cancel_packing": Rule(WRITING),  # and for whose it is
     "look": Rule(FORM, permissions.IMPORT),
+    "look_json": Rule(READING, permissions.IMPORT),
     "cancel_foreign_kernel": Rule(WRITING),  # the view asks for whose it is
     "build_kernel": Rule(WRITING, permissions.BUILD),
     "model_kernel": Rule(WRITING, permissions.BUILD),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -21,8 +20,8 @@ from codegen_app.models import ForeignKernel
 from codegen_app.selectors.pages.foreign_kernels import (
     ForeignKernelPage,
     foreign_kernel_page,
-    foreign_kernel_rows,
     listing_of,
+    look_page,
     report_of,
 )
 from codegen_app.server import bodies
@@ -34,7 +33,7 @@ from scheduler.outcome import UserError
 
 
 @needs(permissions.IMPORT)
-def look(request: HttpRequest) -> HttpResponse:
+def look(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Drop a kernel and its launch; those that were looked at before."""
     is_post = request.method == "POST"
     form = LookForm(request.POST, request.FILES) if is_post else LookForm()
@@ -46,14 +45,11 @@ def look(request: HttpRequest) -> HttpResponse:
     return respond(
         request,
         "pages/look.html",
-        foreign_kernel_rows(),
-        as_json=False,
+        look_page(),
+        as_json=as_json,
         title="Look at a kernel",
-        json_url="",
         status=422 if is_post else 200,
         form=form,
-        limit=settings.FOREIGN_KERNEL_MAX_BYTES,
-        kept_days=settings.KEEP_FOREIGN_KERNELS_DAYS,
         action=bodies.with_ticket(request, "look"),
     )
 

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.access import permissions
 from codegen_app.forms.retuning import RetuneForm, SubjectForm
 from codegen_app.models import TuningRun
 from codegen_app.selectors.measured import measured_targets
+from codegen_app.selectors.pages.retune import retune_page
 from codegen_app.services import retuning
+from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
 
 
 @needs(permissions.RETUNE)
-@require_http_methods(["GET", "POST"])
-def retune(request: HttpRequest) -> HttpResponse:
+@require_http_methods(["GET", "HEAD", "POST"])
+def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """What is pointed at (``?graph= node= kernel= selection= run=``, each repeatable), to confirm.
 
     By POST with ``why`` it begins.
@@ -35,14 +37,17 @@ def retune(request: HttpRequest) -> HttpResponse:
             return _begun(request, retuning.start(subjects, form.request(), actor(request)))
         except UserError as error:
             form.add_error(None, str(error))
-    context = {
-        "title": "Tune",
-        "pointed": subject_form,
-        "subjects": subjects,
-        "form": form,
-        "most": retuning.MAX_RUNS,
-    }
-    return render(request, "pages/retune.html", context, status=422 if begins else 200)
+    measured_on = ((str(box.data["value"]), is_now) for box, is_now in form.targets())
+    return respond(
+        request,
+        "pages/retune.html",
+        retune_page(subjects, measured_on),
+        as_json=as_json,
+        title="Tune",
+        status=422 if begins else 200,
+        pointed=subject_form,
+        form=form,
+    )
 
 
 def _begun(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:

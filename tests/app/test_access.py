@@ -58,11 +58,12 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     **dict.fromkeys(("series_plot", "series_badge"), (READ, ANYBODY)),  # with the picture's key
     **dict.fromkeys(("import", "look"), ((*READ, "POST"), IMPORT)),
-    "import_json": (READ, IMPORT),
+    **dict.fromkeys(("import_json", "look_json"), (READ, IMPORT)),
     "import_selections": (("POST",), SELECT),
     "put_back": (("POST",), SELECT),
     "cancel_run": (("POST",), RETUNE),
     "retune": ((*READ, "POST"), RETUNE),
+    "retune_json": (READ, RETUNE),
     **dict.fromkeys(
         ("retune_alert", "remeasure_alert", "withdraw_requests", "cancel_remeasurement"),
         (("POST",), RETUNE),

@@ -173,6 +173,24 @@ def test_every_page_has_a_json_twin_with_the_same_facts(reader: Client, world: W
     assert {row["target"] for row in twin_of_kernel["builds"]} == {"gfx942", "gfx1100"}
 
 
+def test_pages_with_forms_have_twins_for_who_may_fill_them_in(tuner: Client, world: World) -> None:
+    node = world.nodes[0]
+    has = {
+        "/look": ("accepts", "limit_bytes", "kernels"),
+        f"/retune?node={node.pk}": ("subjects", "targets", "most_runs"),
+        "/import": ("accepts", "limit_bytes", "graphs"),
+    }
+    for address, keys in has.items():
+        path, _, query = address.partition("?")
+        twin = f"{path}.json" + (f"?{query}" if query else "")
+        assert f'href="{twin}"' in tuner.get(address).content.decode(), address
+        assert set(keys) <= set(tuner.get(twin).json()), address
+    [subject] = tuner.get(f"/retune.json?node={node.pk}").json()["subjects"]
+    assert (subject["node"], subject["node_url"]) == (node.name, node.get_absolute_url())
+    on = {one["name"]: one["is_measured"] for one in tuner.get("/retune.json").json()["targets"]}
+    assert on["cpu"] is True and on["gfx942"] is False
+
+
 READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (overview, lambda world: ()),
     (graph_list, lambda world: ()),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from django.conf import settings
 from django.urls import reverse
 
 from codegen_app import files
@@ -40,6 +41,17 @@ class ForeignKernelRow:
 
 
 @dataclass(frozen=True)
+class LookPage:
+    """Files that end with one of ``accepts``, of at most ``limit_bytes``; the newest kernels that
+    were looked at, each kept for ``kept_days``."""
+
+    accepts: tuple[str, ...]
+    limit_bytes: int
+    kept_days: int
+    kernels: tuple[ForeignKernelRow, ...]
+
+
+@dataclass(frozen=True)
 class ForeignKernelPage:
     """One kernel; ``modelled`` and ``listing`` are there once it is done, the listing where it is
     not too long for a page. ``missing`` says that a file of it is missing from the storage."""
@@ -59,9 +71,14 @@ class ForeignKernelPage:
     missing: bool
 
 
-def foreign_kernel_rows() -> tuple[ForeignKernelRow, ...]:
-    """The newest first (1 query)."""
-    return tuple(map(_row, ForeignKernel.objects.defer("launch")[:MOST]))
+def look_page() -> LookPage:
+    """What can be looked at, and what was, the newest first (1 query)."""
+    return LookPage(
+        accepts=(".hsaco", ".co", ".s", ".amdgcn"),
+        limit_bytes=settings.FOREIGN_KERNEL_MAX_BYTES,
+        kept_days=settings.KEEP_FOREIGN_KERNELS_DAYS,
+        kernels=tuple(map(_row, ForeignKernel.objects.defer("launch")[:MOST])),
+    )
 
 
 def foreign_kernel_page(key: int, launch: int = 0, at: int | None = None) -> ForeignKernelPage:
