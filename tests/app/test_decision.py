@@ -21,13 +21,14 @@ from codegen_app.models import (
     Selection,
     TuningRun,
 )
-from codegen_app.services import ledger, measuring, planning, remote_builds, searching, tuning, work
+from codegen_app.services import ledger, measuring, planning, remote_builds, tuning, work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
 from scheduler.benchmark.protocol import Sampler
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.runtime.device import Timing
+from scheduler.tuning import assignment
 from scheduler.tuning import run as engine
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem
@@ -98,7 +99,7 @@ def decided(
             return results[-1]
 
         monkeypatch.setattr(engine, "BenchEvaluator", Device(times))
-        monkeypatch.setattr(searching, "tune", tune)
+        monkeypatch.setattr(assignment, "tune", tune)
         node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
         budget = Budget(measurements=len(times.first))
         run = tuning.start_run(

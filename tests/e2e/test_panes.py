@@ -59,8 +59,12 @@ def test_a_picture_of_the_whole_page_shows_the_code(page: Page, world: World) ->
     page.set_viewport_size({"width": 360, "height": 400})
     page.goto(world.kernels[0].get_absolute_url())
     page.wait_for_selector("html[data-ready]")
-    drawn = """() => [...document.querySelectorAll(".codepane .l")]
-      .filter((line) => line.checkVisibility({ contentVisibilityAuto: true })).length"""
+    # What a style changes of what is drawn is known in the next frame.
+    drawn = """() => new Promise((resolve) => {
+      const count = () => resolve([...document.querySelectorAll(".codepane .l")]
+        .filter((line) => line.checkVisibility({ contentVisibilityAuto: true })).length);
+      requestAnimationFrame(() => requestAnimationFrame(count));
+    })"""
     before = page.evaluate(drawn)
     page.evaluate(screenshots.DRAW_ALL)
     assert page.evaluate(drawn) > max(before, 20)

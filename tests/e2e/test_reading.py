@@ -29,6 +29,7 @@ def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) 
 
     source = page.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")
     number = source.get_attribute("data-s")
+    page.wait_for_selector("html[data-ready]")  # who points before it moves on later
     source.hover()
     mapped = page.locator(f"[data-pane=listing] .l[data-s='{number}']")
     expect(mapped.first).to_have_class(re.compile(r"\bon\b"))

@@ -33,14 +33,24 @@ def locked(name: str) -> dict[str, str]:
     return dict(LOCKED.findall((ROOT / "deploy" / name).read_text()))
 
 
+def extra(name: str) -> list[str]:
+    """What an extra asks for, the extras of the project that it names with theirs."""
+    found = []
+    for text in PROJECT["optional-dependencies"][name]:
+        asked = Requirement(text)
+        own = asked.name == PROJECT["name"]
+        found += [each for one in sorted(asked.extras) for each in extra(one)] if own else [text]
+    return found
+
+
 def test_lock_files_have_every_package_that_the_project_asks_for() -> None:
     run, dev = locked("requirements.txt"), locked("requirements-dev.txt")
     asked = {"requirements.txt": PROJECT["dependencies"]}
     asked["requirements-dev.txt"] = [
         *PROJECT["dependencies"],
-        *PROJECT["optional-dependencies"]["dev"],
-        *PROJECT["optional-dependencies"]["nvidia"],  # NVIDIA's listings are tested
-        *PROJECT["optional-dependencies"]["objects"],
+        *extra("dev"),
+        *extra("nvidia"),  # NVIDIA's listings are tested
+        *extra("objects"),
     ]
     for file, requirements in asked.items():
         versions = locked(file)
