@@ -41,7 +41,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return respond(
         request,
         "pages/retune.html",
-        retune_page(subjects, measured_on),
+        retune_page(((one.graph, one.node) for one in subjects), measured_on, retuning.MAX_RUNS),
         as_json=as_json,
         title="Tune",
         status=422 if begins else 200,

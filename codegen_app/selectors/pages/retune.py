@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen_app.services.retuning import MAX_RUNS, Subject
+from codegen_app.models import Graph, TemplateNode
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,23 @@ class RetunePage:
     most_runs: int
 
 
-def retune_page(subjects: Sequence[Subject], measured_on: Iterable[tuple[str, bool]]) -> RetunePage:
+def retune_page(
+    subjects: Iterable[tuple[Graph, TemplateNode | None]],
+    measured_on: Iterable[tuple[str, bool]],
+    most_runs: int,
+) -> RetunePage:
     """Of what is pointed at, with each choice of the form and whether it is measured on now."""
     return RetunePage(
-        subjects=tuple(map(_row, subjects)),
+        subjects=tuple(_row(graph, node) for graph, node in subjects),
         targets=tuple(TunedOn(*one) for one in measured_on),
-        most_runs=MAX_RUNS,
+        most_runs=most_runs,
     )
 
 
-def _row(one: Subject) -> SubjectRow:
-    node = one.node
+def _row(graph: Graph, node: TemplateNode | None) -> SubjectRow:
     return SubjectRow(
-        graph=str(one.graph),
-        graph_url=one.graph.get_absolute_url(),
+        graph=str(graph),
+        graph_url=graph.get_absolute_url(),
         node=node.name if node else "",
         node_url=node.get_absolute_url() if node else "",
         op=node.op if node else "",
