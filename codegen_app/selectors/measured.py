@@ -9,8 +9,7 @@ def measured_targets() -> frozenset[str]:
     """Targets whose queue a live worker serves (1 query)."""
     return frozenset(
         queue.removeprefix("measure.")
-        for worker in Worker.objects.all()
-        if worker.is_alive
+        for worker in _live()
         for queue in worker.queues
         if queue.startswith("measure.")
     )
@@ -19,5 +18,9 @@ def measured_targets() -> frozenset[str]:
 def only_remote(target: str) -> bool:
     """Whether the live workers of a target are all without the database (1 query)."""
     queue = f"measure.{target}"
-    live = [one for one in Worker.objects.all() if one.is_alive and queue in one.queues]
+    live = [one for one in _live() if queue in one.queues]
     return bool(live) and all(one.remote for one in live)
+
+
+def _live() -> list[Worker]:
+    return [worker for worker in Worker.objects.all() if worker.is_alive]

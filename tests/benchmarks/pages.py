@@ -37,6 +37,7 @@ from codegen_app.services import artifacts
 from tests.app.processes import ROOT, worker_environment
 from tests.e2e.conftest import *  # noqa: F403 - the browser and the small site are its fixtures
 from tests.e2e.conftest import ARGUMENTS
+from tests.e2e.test_shifts import SHIFTS
 from tests.support import every_page
 from tests.support.pages_world import World, make_graph
 from tests.support.trials_world import make_trials
@@ -50,22 +51,13 @@ PAINTED = """() => new Promise((resolve) => {
   const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null;
   const files = ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type));
   let shift = 0;
-  const moved = [];
-  const side = (box) => `${box.x},${box.y} ${box.width}x${box.height}`;
-  const named = ({ node, previousRect, currentRect }) => {
-    const at = node?.nodeType === Node.ELEMENT_NODE ? node : node?.parentElement;
-    const name = at ? [at.localName, ...at.classList].join(".") : "what is gone";
-    return `${name} ${side(previousRect)} to ${side(currentRect)}`;
-  };
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) {
-      if (entry.hadRecentInput) continue;
-      shift += entry.value;
-      moved.push(...entry.sources.map(named));
+      if (!entry.hadRecentInput) shift += entry.value;
     }
   }).observe({ type: "layout-shift", buffered: true });
   setTimeout(() => resolve({
-    paint, shift, moved, files: files.map((file) => [file.name, file.transferSize]),
+    paint, shift, files: files.map((file) => [file.name, file.transferSize]),
   }), 250);
 })"""
 # Intervals between frames, as long as they are asked for, and how many of them had no line in the
@@ -194,8 +186,10 @@ def first_visit(browser: Browser, server: Server, address: str) -> dict[str, Any
     """When a page was painted, how it shifted, and the bytes of its files."""
     context = browser.new_context(base_url=server.url, viewport={"width": 1400, "height": 900})
     page = context.new_page()
+    page.add_init_script(path=SHIFTS)
     opened(page, address)
     found: dict[str, Any] = page.evaluate(PAINTED)
+    found["moved"] = page.evaluate("shifts()")
     context.close()
     return found
 
