@@ -80,6 +80,24 @@ def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
     return ""
 
 
+def turn_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffer]) -> str:
+    """Why a convolution should not store what moves its results into another order; "" where it
+    may. Its tiles have channels side by side: where those lie apart, each element would be stored
+    alone, and a kernel that turns squares moves whole packs both ways."""
+    if group.kind is not GroupKind.CONVOLUTION:
+        return ""
+    made = (buffers[store.buffer] for store in group.members[0].results)
+    moved = (buffers[store.buffer] for store in op.results)
+    if not all(map(_channels_beside, made)) or all(map(_channels_beside, moved)):
+        return ""
+    return "its channels lie apart, and those of the tiles side by side"
+
+
+def _channels_beside(buffer: Buffer) -> bool:
+    """Whether neighbouring channels (dimension 1) are neighbours in memory."""
+    return len(buffer.size) > 2 and (buffer.size[1] == 1 or buffer.stride[1] == 1)
+
+
 def inline_rejection(
     group: Group,
     buffer: str,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from scheduler.fusion.cost import inline_rejection, rows_rejection, tree_extent
+from scheduler.fusion.cost import inline_rejection, rows_rejection, tree_extent, turn_rejection
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.joining import Joined, Rejection, direct_loads, join, merge_reindexing
@@ -124,6 +124,8 @@ class Fusion:
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
             return Rejection("its reader computes it without storing it")
+        if is_pointwise and (rejection := turn_rejection(op, group, self.buffers)):
+            return Rejection(rejection)
         answer = join(op, group, self.buffers)
         if isinstance(answer, Rejection):
             return answer

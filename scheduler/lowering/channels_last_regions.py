@@ -20,8 +20,8 @@ _Kind: TypeAlias = tuple[int, Expr, Expr]
 
 def reordered(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
     """Strides, channels innermost, of values that go into or come from a convolution that gains
-    by it, on whatever way that keeps images and channels: made by the graph's nodes, and none of
-    its outputs."""
+    by it, on whatever way that keeps images and channels: made by the graph's nodes. Its outputs
+    are copied into the model's order at the end."""
     hints = {name: info.hint for name, info in graph.symbols.items()}
     gaining = [node.outputs[0] for node in graph.nodes if _gains(graph, node, hints)]
     if not gaining:
@@ -31,8 +31,8 @@ def reordered(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
         spend()
         regions.join(node)
     found = regions.of(gaining)
-    kept = {*graph.outputs, *(given.name for given in graph.inputs)}
-    return {name: strides(graph.tensors[name].size) for name in sorted(found - kept)}
+    given = {one.name for one in graph.inputs}
+    return {name: strides(graph.tensors[name].size) for name in sorted(found - given)}
 
 
 def _gains(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_add_e718804b/source.hip
+// kernel path: kernels/rocm_fused_add_36a426e2/source.hip
 // Topologically Sorted Source Nodes: [add0], Original ATen: [aten.add]
 // Source node to ATen node mapping:
 //   add0 => add0
@@ -13,6 +13,7 @@
 #include <kiln/types.h>
 #include <kiln/vector.h>
 #include <kiln/moments.h>
+#include <kiln/launches.h>
 #include <kiln/reduce.h>
 
 using index_t = int32_t;
@@ -21,7 +22,7 @@ constexpr int kSplit = 16;  // blocks that share a row
 
 // Each block's part of the sums, to the workspace.
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_e718804b_part0(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_36a426e2_part0(const _Float16* __restrict__ in_ptr0,
     const float* __restrict__ in_ptr1,
     __bf16* __restrict__ out_ptr0,
     int32_t s27,
@@ -30,6 +31,7 @@ rocm_fused_add_e718804b_part0(const _Float16* __restrict__ in_ptr0,
   constexpr int kAcross = kThreads / kLanes;  // threads side by side
   constexpr int kColumns = 1;  // neighbouring rows of a thread
   alignas(16) __shared__ unsigned char scratch[4096];
+  kiln::let_next_begin();
   const index_t xnumel = s27;
   const int lane = threadIdx.x / kAcross;
   const index_t row = (static_cast<index_t>(blockIdx.x) * kAcross + threadIdx.x % kAcross) * kColumns;
@@ -63,7 +65,7 @@ rocm_fused_add_e718804b_part0(const _Float16* __restrict__ in_ptr0,
 
 // All parts together, always in one order, to the workspace.
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_e718804b_total1(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_36a426e2_total1(const _Float16* __restrict__ in_ptr0,
     const float* __restrict__ in_ptr1,
     __bf16* __restrict__ out_ptr0,
     int32_t s27,
@@ -72,6 +74,7 @@ rocm_fused_add_e718804b_total1(const _Float16* __restrict__ in_ptr0,
   constexpr int kAcross = kThreads / kLanes;  // threads side by side
   constexpr int kColumns = 1;  // neighbouring rows of a thread
   alignas(16) __shared__ unsigned char scratch[4096];
+  workspace = kiln::after_launch_before(workspace);
   const index_t xnumel = s27;
   const int lane = threadIdx.x / kAcross;
   const index_t row = (static_cast<index_t>(blockIdx.x) * kAcross + threadIdx.x % kAcross) * kColumns;
@@ -98,7 +101,7 @@ rocm_fused_add_e718804b_total1(const _Float16* __restrict__ in_ptr0,
 
 // All parts together, always in one order, and what follows from them.
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_e718804b_rest(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_36a426e2_rest(const _Float16* __restrict__ in_ptr0,
     const float* __restrict__ in_ptr1,
     __bf16* __restrict__ out_ptr0,
     int32_t s27,
@@ -142,7 +145,7 @@ rocm_fused_add_e718804b_rest(const _Float16* __restrict__ in_ptr0,
   }
 }
 
-extern "C" PT_EXPORT int rocm_fused_add_e718804b(const _Float16* in_ptr0, const float* in_ptr1, __bf16* out_ptr0, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_add_36a426e2(const _Float16* in_ptr0, const float* in_ptr1, __bf16* out_ptr0, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   if (workspace_size != nullptr) {
     *workspace_size = int64_t(s27) * 340;
     return 0;
@@ -153,8 +156,8 @@ extern "C" PT_EXPORT int rocm_fused_add_e718804b(const _Float16* in_ptr0, const 
   if (in_ptr1 == nullptr && (4096) > 0) return kiln::kNullPointer;
   if (out_ptr0 == nullptr && (int64_t(s27) * 4096) > 0) return kiln::kNullPointer;
   if (workspace == nullptr && (int64_t(s27) * 340) > 0) return hipErrorInvalidValue;
-  hipLaunchKernelGGL(rocm_fused_add_e718804b_part0, dim3((int64_t(s27) + 63) / 64, kSplit), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
-  hipLaunchKernelGGL(rocm_fused_add_e718804b_total1, dim3((int64_t(s27) + 15) / 16), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
-  hipLaunchKernelGGL(rocm_fused_add_e718804b_rest, dim3((int64_t(s27) + 63) / 64, kSplit), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
+  hipLaunchKernelGGL(rocm_fused_add_36a426e2_part0, dim3((int64_t(s27) + 63) / 64, kSplit), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
+  KILN_LAUNCH_NEXT(rocm_fused_add_36a426e2_total1, dim3((int64_t(s27) + 15) / 16), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
+  hipLaunchKernelGGL(rocm_fused_add_36a426e2_rest, dim3((int64_t(s27) + 63) / 64, kSplit), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27, workspace);
   return hipGetLastError();
 }

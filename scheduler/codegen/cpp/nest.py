@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from scheduler.codegen.cpp.index import IndexPrinter
@@ -15,6 +15,8 @@ class NestPrinter(printer.NestPrinter):
     """Packs are those of ``kiln/vector.h``; ``index_t`` holds places."""
 
     divided_by = "/"
+    read_once: Collection[str] = ()
+    """Pointers through which each element is read once in all."""
 
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
         return IndexPrinter(ranges=self.nest.ranges, names=names)
@@ -42,7 +44,8 @@ class NestPrinter(printer.NestPrinter):
 
     def load_pack(self, pointer: str, offset: str, width: int) -> str:
         place = f"{pointer} + {offset}"
-        return f"kiln::load_pack<{width}>({place})" if width > 1 else f"*({place})"
+        function = "load_pack_once" if pointer in self.read_once else "load_pack"
+        return f"kiln::{function}<{width}>({place})" if width > 1 else f"*({place})"
 
     def pack_definition(self, name: str, text: str, *, new: bool) -> str:
         return f"{'const auto ' if new else ''}{name} = {text};"

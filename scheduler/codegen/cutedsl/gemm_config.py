@@ -259,7 +259,10 @@ def estimate(config: GemmConfig, problem: GemmProblem) -> float:
     end = _TILE * area / (128 * 256)
     operands = (problem.m + problem.n) * problem.k * problem.element.itemsize * problem.batches
     memory = operands / max(min(_DRAM_BYTES * MULTIPROCESSORS, _L2_BYTES * blocks), 1)
-    time = max(rounds * (steps * max(multiply, load, least) + end), memory)
+    inner = steps * max(multiply, load, least)
+    # With pingpong a tile's end is hidden while the next is multiplied, if that takes as long.
+    further = max(inner, (inner + end) / 2) if config.pingpong else inner + end
+    time = max(inner + end + (rounds - 1) * further, memory)
     # Of equals, the one that multiplies less for nothing.
     time += 0.02 * rounds * steps * multiply
     if config.separate_sums:

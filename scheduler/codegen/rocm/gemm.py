@@ -140,6 +140,7 @@ class GemmTemplate(ROCmTemplate):
             "groups": self._groups(),
             "operands": self._operands(asynchronous=bool(config.async_copies)),
             "asynchronous": bool(config.async_copies),
+            "rows_known": self._rows_of_one_tile(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": self.marks.mark(self._contraction_nodes()),
             "masked": any(
@@ -162,6 +163,13 @@ class GemmTemplate(ROCmTemplate):
             "signature": kernel.signature(PLACEHOLDER),
             "checks": interface.checks(),
         }
+
+    def _rows_of_one_tile(self) -> int:
+        """No fewer than the rows there are, where a tile may have them all; else 0. Few numbers, so
+        that problems share their texts."""
+        rows, batches = self.interface.a.row.extent, self.interface.a.batch.extent
+        known = rows.is_Integer and batches == 1
+        return next((most for most in (16, 64) if known and rows <= most), 0)
 
     def _contraction_nodes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(node for member in self._members for node in member.nodes))

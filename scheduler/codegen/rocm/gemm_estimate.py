@@ -55,6 +55,7 @@ _ALONE, _ALONE_PER_ELEMENT = 8.0, 0.0035  # a warp's step along k that waits for
 _BARRIER_NS = 100.0
 _LAUNCH, _BYTES_PER_NS = 8000.0, 2500.0
 _READ_BYTES_PER_NS = 4000.0  # what is read once
+_UNDER_WAY = 64 * 1024  # bytes that an SM has asked for, at that rate (measured at 1 to 64 rows)
 _COPIED_BYTES_PER_NS = 5000.0  # from L2, of all SMs: to be measured, 6100 was reached at most
 
 
@@ -225,24 +226,33 @@ def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes:
     )
     tiles = _blocks(problem.m, config.block_m) * _blocks(problem.n, config.block_n)
     blocks = tiles * problem.batches * config.split_k
+    if not blocks:
+        return 0.0
     together = max(1, min(held, _blocks(blocks, _SMS)))
     rounds = _blocks(blocks, _SMS * max(1, held))
     along_m = max(1, waves_along_m(config.block_m, config.block_n, warps))
     edges = config.block_m // along_m + config.block_n // (warps // along_m)
-    read = together * warps * edges * problem.element.itemsize / _SHARED_BYTES_PER_NS
+    shared = together * warps * edges * problem.element.itemsize / _SHARED_BYTES_PER_NS
     multiplied = together * area * _PER_PRODUCT[problem.element.itemsize]
     alone = _ALONE + _ALONE_PER_ELEMENT * area / warps
     barriers = _BARRIER_NS / config.block_k if together == 1 else 0.0  # another block goes on
     k = _blocks(problem.k, config.split_k)
-    computed = rounds * k * (max(alone, multiplied + read) + barriers)
+    computed = rounds * k * (max(alone, multiplied + shared) + barriers)
     copies = (
         (config.block_m + config.block_n) * config.block_k // (config.vector_a * config.threads)
     )
     if area // config.threads + _OTHER_REGISTERS + 2 * copies > _MAX_REGISTERS:
         computed *= _SPILLED
     given = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
+    # Rows beyond the edge repeat the last one, which is in a cache.
+    asked = min(config.block_m, problem.m) + min(config.block_n, problem.n)
+    asked *= (config.stages - 1) * config.block_k * problem.element.itemsize
+    under_way = min(blocks / _SMS, max(1, held)) * asked
+    read_rate = _READ_BYTES_PER_NS * min(1.0, under_way / _UNDER_WAY)
     copied = blocks * k * (config.block_m + config.block_n) * problem.element.itemsize
-    time = max(computed, given / _READ_BYTES_PER_NS, copied / _COPIED_BYTES_PER_NS)
+    read = given / read_rate
+    time = max(computed, read, copied / _COPIED_BYTES_PER_NS)
+    time += _ISSUED * read  # of equals, the one that has more under way
     if config.split_k == 1:
         return time
     partial = problem.batches * problem.m * problem.n * config.split_k

@@ -21,6 +21,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load
 
 _IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are under way at once
+_STREAMED = 8  # the same of packs that are read once, and driven out of caches first
 _LONG_STEP = 24  # lines of a step that is not repeated
 
 
@@ -72,10 +73,12 @@ def partials(stages: tuple[Stage, ...]) -> Partials:
     return Partials(offsets, end)
 
 
-def unroll(lines: Lines, stage: Stage, step: Lines, *, packed: bool) -> None:
-    """Has the stage's loop, whose steps are ``step``, take several at once if that is worth it."""
+def unroll(lines: Lines, stage: Stage, step: Lines, *, packed: bool, streamed: bool) -> None:
+    """Has the stage's loop, whose steps are ``step``, take several at once if that is worth it.
+    ``streamed``: their packs are read once."""
     if len(step) <= _LONG_STEP and not any(s.kind is None for s in stage.loop):
-        lines.add(f"#pragma unroll {_IN_FLIGHT if packed else _SINGLE_IN_FLIGHT}", ())
+        packs = _STREAMED if streamed else _IN_FLIGHT
+        lines.add(f"#pragma unroll {packs if packed else _SINGLE_IN_FLIGHT}", ())
 
 
 class SharedBody:
@@ -203,7 +206,8 @@ class SharedBody:
                 text = f"kiln::Shifted<{cpp}> {name}_elements{columns} = {{}};"
                 self.lines.add(text, statement.store.nodes)
         packed = max(self.shares.vector, self.shares.columns) > 1
-        unroll(self.lines, stage, step, packed=packed)
+        streamed = bool(self.printer.read_once)
+        unroll(self.lines, stage, step, packed=packed, streamed=streamed)
         each = " * kVector" if self.shares.vector > 1 else ""
         first = f"rbegin + lane{each}"
         head = f"for (index_t rindex = {first}; rindex < rend; rindex += kLanes{each})"

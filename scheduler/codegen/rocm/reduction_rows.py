@@ -46,6 +46,7 @@ class RowBody:
         self.nest = template.nest
         self.lines = template.lines(indent)
         self.printer = template.printer(self.lines, vector)
+        self.printer.read_once = template.read_once(kept=steps > 0)
         self.printer.values.allow_fast(roots(self.nest))
         self._vector = vector
         self._kept = template.shared_loads(vector) if steps else []
@@ -125,7 +126,8 @@ class RowBody:
         else:
             end = "rend"
             step = self._one_step(stage)
-            unroll(self.lines, stage, step, packed=self._vector > 1)
+            streamed = bool(self.printer.read_once)
+            unroll(self.lines, stage, step, packed=self._vector > 1, streamed=streamed)
             head = f"for (index_t rindex = {self._first}; rindex < rend; rindex += {self._stride})"
             with self.lines.block(head):
                 self.lines.extend(step)

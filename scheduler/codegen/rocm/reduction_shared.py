@@ -71,6 +71,11 @@ class Function:
         """Whether it goes through rows."""
         return any(stage.loop for stage in self.own)
 
+    @property
+    def only_combines(self) -> bool:
+        """Whether it reads nothing of the launch before but the workspace."""
+        return bool(self.before) and not self.loops
+
 
 def functions(stages: Sequence[Stage], shares: Shares) -> tuple[Function, ...]:
     """What each launch does: with one block a row all of it, otherwise up to the next sums.
@@ -250,6 +255,10 @@ class SharedReduction:
         self, plan: tuple[Function, ...], number: int, shares: Shares, kept: Partials
     ) -> tuple[dict[str, object], Launch]:
         template, function = self.template, plan[number]
+
+        def follows(place: int) -> bool:
+            return 0 < place < len(plan) and plan[place].only_combines
+
         own = shares if function.loops else _gathering(shares)
         lines = template.lines()
         body = SharedBody(self._printer(lines, own), template.memory, own, kept)
@@ -266,6 +275,8 @@ class SharedReduction:
             "shares": own,
             "scratch": scratch,
             "loops": function.loops,
+            "follows": follows(number),
+            "leads": follows(number + 1),
             "unit": own.vector if own.columns else own.lanes * own.vector,
             "body": lines,
             "blocks": template.host(blocks).grid,
@@ -277,7 +288,15 @@ class SharedReduction:
         pack = Pack(axes[-1], shares.columns or shares.vector) if axes else None
         printer = NestPrinter(self.nest, lines, self.template.memory, pack, self.template.renamed)
         printer.values.allow_fast(roots(self.nest))
+        printer.read_once = self.read_once
         return printer
+
+    @cached_property
+    def read_once(self) -> frozenset[str]:
+        """Pointers through which each element is read once: a second loop reads all again, unless
+        both became one."""
+        looping = sum(bool(stage.loop) for stage in self.stages)
+        return self.template.read_once(kept=True) if looping == 1 else frozenset()
 
     def blocks(self, shares: Shares) -> Expr:
         """Blocks that have all rows, each its part of them."""

@@ -54,7 +54,8 @@ def stride_of(plan: Schedule, name: str) -> tuple[int, ...]:
 def test_between_convolutions_nothing_is_copied_and_channels_are_innermost() -> None:
     plan = schedule(lower(chain()))
     kinds = [one.kind.name for one in plan.nodes]
-    assert sorted(kinds) == ["CONVOLUTION"] * 2 + ["POINTWISE"] * 3  # x and the weights
+    # x and the weights before, and the result into the model's order behind
+    assert sorted(kinds) == ["CONVOLUTION"] * 2 + ["POINTWISE"] * 4
     first = next(one for one in plan.nodes if one.kind.name == "CONVOLUTION")
     (between,) = first.writes
     assert stride_of(plan, between) == (16 * 16 * 16, 1, 16 * 16, 16)

@@ -195,6 +195,20 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   return launch ? launch(grid, block, shared_bytes, arguments) : NOT_FOUND;
 }
 
+/* The one before has ended already: that it may begin early changes nothing here. */
+struct CUlaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  void* attributes;
+  unsigned attribute_count;
+};
+int cuLaunchKernelEx(const struct CUlaunchConfig* config, void* function, void** arguments,
+                     void** extra) {
+  const unsigned *grid = config->grid, *block = config->block;
+  return cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                        config->shared_bytes, config->stream, arguments, extra);
+}
+
 int cuGetErrorString(int status, const char** text) {
   *text = status == OUT_OF_MEMORY ? "out of memory"
           : status == NO_DEVICE   ? "no CUDA-capable device is detected"

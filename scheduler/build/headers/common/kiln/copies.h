@@ -16,6 +16,10 @@ template <int N, typename T>
 __device__ __forceinline__ void copy_async(T* shared, const T* from, bool inside) {
   *reinterpret_cast<Vec<T, N>*>(shared) = inside ? *reinterpret_cast<const Vec<T, N>*>(from) : Vec<T, N>(T(0));
 }
+template <int N, typename T>
+__device__ __forceinline__ void copy_async_once(T* shared, const T* from, bool inside) {
+  copy_async<N>(shared, from, inside);
+}
 __device__ __forceinline__ void commit_copies() {}
 template <int N>
 __device__ __forceinline__ void wait_for_copies() {}

@@ -22,6 +22,24 @@ KILN_INLINE Pack<T, N> load_pack(const T* from) {
   return pack;
 }
 
+// The same of what no other thread reads and nobody soon again: what caches hold for others stays.
+template <int N, typename T>
+KILN_INLINE Pack<T, N> load_pack_once(const T* from) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(Pack<T, N>) == 16) {
+    struct Words {
+      uint32_t word[4];
+    } words;
+    asm("{\n\t.reg .b64 policy;\n\tcreatepolicy.fractional.L2::evict_first.b64 policy, 1.0;\n\t"
+        "ld.global.L1::evict_first.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy;\n\t}"
+        : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), "=r"(words.word[3])
+        : "l"(from));
+    return __builtin_bit_cast(Pack<T, N>, words);
+  }
+#endif
+  return load_pack<N>(from);
+}
+
 template <int N, typename T>
 KILN_INLINE void store_pack(T* to, const Pack<T, N>& pack) {
   __builtin_memcpy(reinterpret_cast<Pack<T, N>*>(to), &pack, sizeof(pack));

@@ -58,6 +58,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t lds_bytes = 0
                                      hipStream_t stream = nullptr);
 hipError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* lds_bytes,
                                       hipStream_t* stream);
+// The thread's next launch may begin before the one before it has ended (nvidia/launches.h).
+void kiln_begin_early(void);
 }
 
 #define hipLaunchKernelGGL(kernel, grid, block, lds_bytes, stream, ...) \

@@ -15,6 +15,10 @@ int cuFuncGetAttribute(int* value, int attribute, void* function);
 int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                    void* stream, void** arguments, void** extra);
+#if KILN_SM >= 90
+struct CUlaunchConfig;
+int cuLaunchKernelEx(const CUlaunchConfig* config, void* function, void** arguments, void** extra);
+#endif
 int cuMemsetD8Async(uint64_t destination, unsigned char value, size_t bytes, void* stream);
 
 void* malloc(size_t bytes);
@@ -27,6 +31,24 @@ __attribute__((weak, visibility("hidden"))) int atexit(void (*function)(void)) {
   return __cxa_atexit(reinterpret_cast<void (*)(void*)>(function), nullptr, &__dso_handle);
 }
 }
+
+#if KILN_SM >= 90
+// cuda.h's, of which one attribute is given: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+struct CUlaunchAttribute {
+  int id;
+  int padding;
+  union {
+    char bytes[64];
+    int allowed;
+  };
+};
+struct CUlaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void* stream;
+  CUlaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+#endif
 
 namespace kiln_driver {
 
@@ -55,8 +77,24 @@ static Kernel* kernels = nullptr;
 static bool incomplete = false;  // there was no memory for one of them
 static hipError_t last_error = hipSuccess;
 static thread_local Configuration configuration;
+static thread_local bool begins_early = false;
 
 static hipError_t failed(int status) { return last_error = hipError_t(status); }
+
+static int launch(void* function, const Configuration& at, void** arguments, bool early) {
+#if KILN_SM >= 90
+  if (early) {
+    CUlaunchAttribute attribute = {6, 0, {}};
+    attribute.allowed = 1;
+    const CUlaunchConfig config = {at.grid.x,  at.grid.y,  at.grid.z,
+                                   at.block.x, at.block.y, at.block.z,
+                                   unsigned(at.shared_bytes), at.stream, &attribute, 1};
+    return cuLaunchKernelEx(&config, function, arguments, nullptr);
+  }
+#endif
+  return cuLaunchKernel(function, at.grid.x, at.grid.y, at.grid.z, at.block.x, at.block.y,
+                        at.block.z, unsigned(at.shared_bytes), at.stream, arguments, nullptr);
+}
 
 // The kernel of a stub, loaded at its first launch.
 static hipError_t find(const void* stub, void*& function) {
@@ -117,6 +155,7 @@ KILN_HIDDEN unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t s
   kiln_driver::configuration = {grid, block, shared_bytes, stream};
   return 0;
 }
+KILN_HIDDEN void kiln_begin_early(void) { kiln_driver::begins_early = true; }
 KILN_HIDDEN hipError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
                                                  hipStream_t* stream) {
   *grid = kiln_driver::configuration.grid;
@@ -128,13 +167,14 @@ KILN_HIDDEN hipError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_
 KILN_HIDDEN hipError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
                                        size_t shared_bytes, hipStream_t stream) {
   void* function = nullptr;
+  const bool early = kiln_driver::begins_early;
+  kiln_driver::begins_early = false;  // of this launch alone, whatever becomes of it
   if (hipError_t status = kiln_driver::find(stub, function)) return kiln_driver::failed(status);
   if (shared_bytes > kiln_driver::kStaticSharedLimit) {
     int status = cuFuncSetAttribute(function, kiln_driver::kMaxDynamicSharedBytes, int(shared_bytes));
     if (status != 0) return kiln_driver::failed(status);
   }
-  int status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                              unsigned(shared_bytes), stream, arguments, nullptr);
+  int status = kiln_driver::launch(function, {grid, block, shared_bytes, stream}, arguments, early);
   return status == 0 ? hipSuccess : kiln_driver::failed(status);
 }
 KILN_HIDDEN hipError_t hipGetLastError(void) {
