@@ -40,14 +40,28 @@ class Migration(migrations.Migration):
                 "ordering": ["name"],
             },
         ),
-        migrations.AddField(
-            model_name="build",
-            name="instructions",
-            field=models.PositiveIntegerField(
-                blank=True,
-                help_text="Of its listing, once they are counted for searches",
-                null=True,
-            ),
+        # Its check is looked at by 0044, beside readers; here nobody waits while rows are read.
+        migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunSQL(
+                    "ALTER TABLE codegen_app_build ADD COLUMN instructions integer NULL;"
+                    " ALTER TABLE codegen_app_build"
+                    " ADD CONSTRAINT codegen_app_build_instructions_check"
+                    " CHECK (instructions >= 0) NOT VALID",
+                    "ALTER TABLE codegen_app_build DROP COLUMN instructions CASCADE",
+                ),
+            ],
+            state_operations=[
+                migrations.AddField(
+                    model_name="build",
+                    name="instructions",
+                    field=models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Of its listing, once they are counted for searches",
+                        null=True,
+                    ),
+                ),
+            ],
         ),
         migrations.AddField(
             model_name="graphnode",

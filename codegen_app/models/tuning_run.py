@@ -120,7 +120,8 @@ class TuningTask(Work):
     ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
     measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
-    ``spent_s`` is how long a worker had it on a device, interrupted attempts included.
+    ``spent_s`` is how long a worker had it on a device, interrupted attempts included; of remote
+    workers without the time in which they waited for builds.
     ``begins_with`` is the task whose modelled times say what is measured first.
     """
 

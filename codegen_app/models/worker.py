@@ -9,7 +9,9 @@ from django.db import models
 from django.utils import timezone
 
 from codegen_app.models.api_token import ApiToken
+from codegen_app.models.remeasuring import Remeasurement
 from codegen_app.models.tuning_run import TuningTask
+from codegen_app.models.work import Work
 
 # A worker says that it is alive this often; three missed signs and it counts as gone.
 HEARTBEAT_INTERVAL = timedelta(seconds=10)
@@ -91,19 +93,31 @@ class LeaseEnd(models.TextChoices):
 
 
 class RemoteLease(models.Model):
-    """A task in the hands of a worker that has no database.
+    """A tuning task, or builds to be measured again, in the hands of a worker that has no database.
 
-    ``key`` is what the worker calls it by, ``claim`` that of the task: as long as it is the task's,
+    ``key`` is what the worker calls it by, ``claim`` that of the work: as long as it is the row's,
     the lease holds. ``device`` is the worker's that measures, ``results`` how many candidates the
-    worker said something new of.
+    worker said something new of, ``spent_s`` the seconds of work that it said.
+
+    Of a run with a budget ``offered`` has, by kernel, the place and the configuration of each
+    candidate; null until a worker that compiles has looked. ``asked`` are the kernels among them
+    whose builds the worker asked for, and that are to be made.
     """
 
     key = models.CharField(max_length=32, unique=True)
     worker = models.ForeignKey(Worker, on_delete=models.CASCADE, related_name="leases")
-    task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="leases")
+    task = models.ForeignKey(
+        TuningTask, null=True, blank=True, on_delete=models.CASCADE, related_name="leases"
+    )
+    remeasurement = models.ForeignKey(
+        Remeasurement, null=True, blank=True, on_delete=models.CASCADE, related_name="leases"
+    )
     claim = models.CharField(max_length=160)
     device = models.CharField(max_length=32, blank=True)
     results = models.PositiveIntegerField(default=0)
+    spent_s = models.FloatField(default=0)
+    offered = models.JSONField(null=True, blank=True, default=dict)
+    asked = models.JSONField(default=list, blank=True)
     begun_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     end = models.CharField(max_length=12, choices=LeaseEnd.choices, blank=True)
@@ -121,7 +135,25 @@ class RemoteLease(models.Model):
                 condition=models.Q(end="", ended_at__isnull=True)
                 | models.Q(end__in=LeaseEnd.values, ended_at__isnull=False),
             ),
+            models.CheckConstraint(
+                name="remotelease_of_one",
+                condition=models.Q(task__isnull=False, remeasurement__isnull=True)
+                | models.Q(task__isnull=True, remeasurement__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"task {self.task_id} at {self.worker_id}"
+        return f"{self.work} at {self.worker_id}"
+
+    @property
+    def work(self) -> Work:
+        """The row that it is a claim on."""
+        row = self.task or self.remeasurement
+        assert row is not None
+        return row
+
+    @property
+    def tuned(self) -> TuningTask:
+        """The same of a lease that is known to be on a tuning task."""
+        assert self.task is not None
+        return self.task

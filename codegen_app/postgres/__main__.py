@@ -1,10 +1,12 @@
-"""``python -m codegen_app.postgres remove``: stop the checkout's servers and delete their data."""
+"""``python -m codegen_app.postgres remove``: stop the servers of the checkout, or of the
+user's own folder, and delete their data."""
 
 import sys
-from pathlib import Path
 
+from codegen_app.config import env
+from codegen_app.config.layout import LAYOUT
 from codegen_app.postgres import remove
 
 if sys.argv[1:] != ["remove"]:
     sys.exit("usage: python -m codegen_app.postgres remove")
-remove(Path(__file__).resolve().parents[2] / "var")
+remove(env.folder("KILN_VAR", LAYOUT.data(env.text("XDG_DATA_HOME")), environ={}))

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
+import pytest
+
+from codegen_app import postgres
 from codegen_app.models import Artifact, Build, State, TuningRun
+from codegen_app.postgres import Cluster, programs, server
 from codegen_app.services import artifacts, graphs, tuning
 from scheduler import samples
 from tests.app.installations import BROKER, Installation
@@ -102,6 +109,50 @@ def test_what_is_not_whole_or_not_empty_is_refused_in_a_line(
     assert there.manage("restore", broken).returncode == 0
     assert there.value("SELECT digest FROM codegen_app_artifact") == kept.digest
     assert Artifact.objects.count() == 1
+
+
+@pytest.fixture
+def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A server of the major version before the newest."""
+    folder = tmp_path_factory.mktemp("older")
+    cluster = postgres.cluster_for(folder)
+    try:
+        postgres.prepare(cluster)
+        installed = programs.folder(cluster, list(programs.versions())[-2])
+        command = (installed / "initdb", "--auth=trust", "--username=postgres", "-D", cluster.data)
+        programs.run(cluster, command, "no older server")
+        server.launch(cluster, installed, cluster.data, ("fsync=off",))
+        with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+            for name in ("kiln", "restored"):
+                connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+        yield cluster
+    finally:
+        postgres.remove(folder)
+
+
+def test_an_older_server_is_backed_up_and_restored_by_programs_that_fit(
+    older: Cluster, tmp_path: Path
+) -> None:
+    """A newer pg_restore sets what an older server does not know."""
+    site = Installation(tmp_path / "site", older.url("kiln"))
+    assert site.manage("migrate", "--noinput").returncode == 0
+    done = site.manage("backup", tmp_path / "backup")
+    assert (done.returncode, done.stderr) == (0, "")
+    empty = Installation(tmp_path / "restored", older.url("restored"))
+
+    kept, file = tmp_path / "kept", tmp_path / "backup" / "database.dump"
+    file.rename(kept)
+    newest = programs.versions()[max(programs.versions())] / "bin" / "pg_dump"
+    subprocess.run([newest, "--format=custom", f"--file={file}", older.url("kiln")], check=True)
+    refused = empty.manage("restore", tmp_path / "backup")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+    assert "this backup is of a newer PostgreSQL than the server" in refused.stderr
+    kept.replace(file)
+
+    restored = empty.manage("restore", tmp_path / "backup")
+    assert (restored.returncode, restored.stderr) == (0, ""), restored.stderr
+    count = "SELECT count(*) FROM django_migrations"
+    assert empty.value(count) == site.value(count)
 
 
 def test_a_folder_with_something_else_is_left_alone(here: Installation, tmp_path: Path) -> None:

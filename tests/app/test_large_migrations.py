@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
 from codegen_app.models import GraphNode
@@ -89,7 +90,7 @@ def large(latest: str) -> Iterator[str]:  # noqa: F811
 
 def test_nobody_who_reads_waits_while_a_million_rows_are_migrated(large: str) -> None:
     with Reader() as reader:
-        migrate(large)
+        call_command("migrate", "codegen_app", large, verbosity=0)
     triggers.make()
     assert reader.waited_for == []
     assert reader.rounds > 10, "it did read meanwhile"
@@ -97,3 +98,30 @@ def test_nobody_who_reads_waits_while_a_million_rows_are_migrated(large: str) ->
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM codegen_app_datum")
         assert cursor.fetchone() == (ROWS,), "no point is gone"
+
+
+class Holder:
+    """Somebody's open transaction that has read a table, until a migration says that it waits."""
+
+    def __init__(self, table: str) -> None:
+        self.lines: list[str] = []
+        self._own = psycopg.connect(**connection.get_connection_params())
+        # Where nothing is said the test fails instead of waiting for ever.
+        self._own.execute("SET idle_in_transaction_session_timeout = '10s'")
+        self._own.execute(f"SELECT * FROM {table} LIMIT 1")
+
+    def write(self, line: str) -> None:
+        """What the command says on its standard error."""
+        self.lines.append(line.strip())
+        self._own.close()
+
+
+def test_nobody_waits_behind_a_migration_that_waits(latest: str) -> None:  # noqa: F811
+    migrate(BEFORE)
+    holder = Holder("codegen_app_build")
+    with Reader() as reader:
+        call_command("migrate", "codegen_app", latest, verbosity=0, stderr=holder)
+    triggers.make()
+    assert holder.lines == ["A table is in use by another transaction; trying again."]
+    assert reader.waited_for == []
+    assert reader.rounds > 10, "it did read meanwhile"

@@ -66,20 +66,38 @@ def _run(program: str, *arguments: str) -> None:
     except OSError as error:
         raise MachineError(f"{program} cannot be run: {error.strerror or error}") from None
     if done.returncode != 0:
-        raise MachineError(f"{program}: {last_line(done.stderr)}")
+        reason = last_line(done.stderr)
+        if "unsupported version" in reason:
+            reason = (
+                "this backup is of a newer PostgreSQL than the server"
+                f" ({_server()}): restore it into a newer one"
+            )
+        raise MachineError(f"{program}: {reason}")
 
 
 def _path(program: str) -> str:
-    """The newest that there is: it reads older servers, too."""
+    """The oldest of ours that is not older than the server: newer ones write settings into a
+    database that an older server does not know. Of a server that is newer than all of ours, the
+    system's."""
     try:
         there = versions()
     except PostgresError:
         there = {}
-    own = there[max(there)] / "bin" / program if there else None
-    found = str(own) if own is not None and own.is_file() else shutil.which(program)
+    server = _server()
+    fitting = [version for version in there if version >= server]
+    if fitting:
+        return str(there[min(fitting)] / "bin" / program)
+    found = shutil.which(program)
     if found is None:
         raise MachineError(f"{program} is not here: install PostgreSQL's client programs")
     return found
+
+
+def _server() -> int:
+    """The server's major version."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version_num")
+        return int(cursor.fetchone()[0]) // 10_000
 
 
 def _environment() -> dict[str, str]:

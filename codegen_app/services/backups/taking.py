@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from django.core.files.storage import default_storage
@@ -15,6 +14,7 @@ from codegen_app.services.backups import contents, database
 from codegen_app.services.backups.contents import Manifest
 from scheduler.files import disk_errors, write_whole
 from scheduler.outcome import UserError
+from scheduler.version import kiln_version
 
 _SAY_EVERY = 500  # files
 
@@ -34,7 +34,7 @@ def take(folder: Path, say: Callable[[str], None]) -> Manifest:
         say(f"the database is written, {len(artifacts)} artifacts follow")
         missing = _copy_all(folder, artifacts, say)
         manifest = Manifest(
-            made_at, version("kiln"), migrations, len(artifacts) - len(missing), tuple(missing)
+            made_at, kiln_version(), migrations, len(artifacts) - len(missing), tuple(missing)
         )
         contents.write(folder, manifest)
     return manifest
