@@ -28,6 +28,7 @@ from codegen_app.services.modelling import doing as modelling
 from codegen_app.services.notifying import sending
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import doing as remeasuring
+from codegen_app.services.remote import seeking
 
 W = TypeVar("W", bound=Work)
 
@@ -46,10 +47,13 @@ def prepare() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def compile() -> None:
-    """Compile the builds that wait, and model kernels once no build does."""
+    """Compile the builds that wait, and model kernels once no build does; before each build see to
+    the searches elsewhere, which wait for builds with a device in hand."""
     name = queue_name(Kind.COMPILE)
     while True:
-        _drain(name, builds.for_this_host(), builds.run_build)
+        _answer_searches(name)
+        if _one(name, builds.for_this_host(), builds.run_build):
+            continue
         if not (
             _one(name, foreign_kernels.waiting(), foreign_kernels.run)
             or _one(name, modelling.waiting(), modelling.run)
@@ -79,6 +83,11 @@ def detect() -> None:
 def notify() -> None:
     """Send the notifications that are due."""
     sending.send_due()
+
+
+def _answer_searches(name: str) -> None:
+    if controls.may_take(name):
+        seeking.answer_waiting()
 
 
 def _drain(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> None:

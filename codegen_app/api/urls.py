@@ -14,7 +14,7 @@ _OPERATIONS = (
     *("api_results", "api_series", "api_one_series", "api_data"),
     *("api_requests", "api_compare"),
     *("api_worker_hello", "api_worker_lease", "api_worker_file", "api_worker_progress"),
-    *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+    *("api_worker_builds", "api_worker_finish", "api_worker_give_up", "api_worker_leave"),
 )
 
 

@@ -12,6 +12,8 @@ from codegen_app import files
 from codegen_app.api.authentication import TokenAuth, token_of
 from codegen_app.api.schemas import Problem
 from codegen_app.api.worker_schemas import (
+    Asking,
+    BuildsAnswer,
     Empty,
     Fine,
     Finish,
@@ -24,7 +26,14 @@ from codegen_app.api.worker_schemas import (
 )
 from codegen_app.models import Scope, Worker
 from codegen_app.services import artifacts
-from codegen_app.services.remote import enrolling, leasing, offering, results
+from codegen_app.services.remote import (
+    enrolling,
+    leasing,
+    offering,
+    repeating,
+    results,
+    seeking,
+)
 from scheduler.joining.protocol import SESSION_HEADER, Work, as_json
 from scheduler.outcome import UserError
 
@@ -68,8 +77,13 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
     asks again."""
     worker = _worker(request)
     held = leasing.take(worker)
-    task = offering.task_of(held) if held is not None else None
-    sent: dict[str, Any] = as_json(Work(*leasing.say(worker), settings.WORKER_POLL_S, task))
+    task = again = None
+    if held is not None and held.task is not None:
+        task = offering.task_of(held)
+    elif held is not None:
+        again = repeating.again_of(held)
+    what = Work(*leasing.say(worker), settings.WORKER_POLL_S, task, again)
+    sent: dict[str, Any] = as_json(what)
     return sent
 
 
@@ -83,13 +97,29 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
 def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
     """The graph's file, or a kernel's library, as it is."""
     held = leasing.held(_worker(request), key)
-    artifact = offering.file_of(held, digest)
+    is_task = held.task is not None
+    artifact = offering.file_of(held, digest) if is_task else repeating.file_of(held, digest)
     try:
         if artifact.path.endswith(files.COMPRESSED):
             return HttpResponse(artifacts.read(artifact), content_type=_BYTES)
         return FileResponse(files.opened(artifact.path, artifact.digest), content_type=_BYTES)
     except files.MissingFileError as error:
-        raise offering.missing(held, digest, str(error)) from None
+        if is_task:
+            raise offering.missing(held, digest, str(error)) from None
+        raise leasing.NoFileError(str(error)) from None
+
+
+@router.post(
+    "/builds",
+    url_name="api_worker_builds",
+    response={200: BuildsAnswer, **_REFUSALS},
+    summary="Ask for builds of candidates, as a search goes on",
+    openapi_extra=_SESSION,
+)
+def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
+    """Answered at once with what is over; the same again changes nothing."""
+    sent: dict[str, Any] = as_json(seeking.ask(_worker(request), given.lease, given.kernels))
+    return sent
 
 
 @router.post(
@@ -102,7 +132,10 @@ def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
 def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
     """Each result once, by its kernel: the same again changes nothing."""
     found = [_valid(one.result, "results") for one in given.results]
-    reply = results.progress(_worker(request), given.lease, given.device, found)
+    samples = (given.samples, given.samples_due)
+    reply = results.progress(
+        _worker(request), given.lease, given.device, found, given.spent_s, samples
+    )
     sent: dict[str, Any] = as_json(reply)
     return sent
 
@@ -116,8 +149,18 @@ def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
 )
 def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
     """The same again changes nothing."""
+    found = [_valid(one.result, "results") for one in given.results]
     lines = [_valid(one.line, "lines") for one in given.lines]
-    results.finish(_worker(request), given.lease, given.device, lines)
+    worker = _worker(request)
+    if results.is_again(worker, given.lease):
+        if lines:
+            raise UserError("lines: results alone are due of what is measured again")
+        samples = (given.samples, given.samples_due)
+        results.finish_again(worker, given.lease, given.device, found, samples)
+    else:
+        if found:
+            raise UserError("results: lines alone are due of a task")
+        results.finish(worker, given.lease, given.device, lines, given.rest, given.spent_s)
     return {"ok": True}
 
 

@@ -8,13 +8,22 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, FiniteFloat
 
 from scheduler.benchmark.measurement import Check
-from scheduler.joining.protocol import RESULTS_AT_ONCE, GiveUp, Line, Loss, Result, Samples
+from scheduler.joining.protocol import (
+    KERNELS_AT_ONCE,
+    RESULTS_AT_ONCE,
+    GiveUp,
+    Line,
+    Loss,
+    Result,
+    Samples,
+)
 from scheduler.outcome import Stage
 from scheduler.tuning.ledger import CandidateState
 
 _MOST_SAMPLES = 2_000
 _MOST_LINES = 2_000
 _MOST_DEVICES = 64
+_MOST_REPEATS = 64
 _MOST_BYTES = 2**60
 
 _PRINTED = r"^[^\x00-\x1f\x7f]*$"  # one line
@@ -28,6 +37,8 @@ Key = Annotated[str, Field(min_length=32, max_length=32, pattern=r"^[0-9a-f]+$")
 DeviceId = Annotated[str, Field(max_length=32, pattern=r"^[\w.:-]*$")]
 Nanoseconds = Annotated[FiniteFloat, Field(gt=0, le=1e15)]
 Error = Annotated[FiniteFloat, Field(ge=0)]
+Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e9)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
 Text = Annotated[str, Field(max_length=200, pattern=_PRINTED)]
 
 
@@ -192,19 +203,37 @@ class Empty(Strict):
 
 
 class Progress(Strict):
-    """Results as they come, none for a sign of life."""
+    """Results as they come, none for a sign of life. ``samples`` of at most ``samples_due`` were
+    taken of what is measured again."""
 
     lease: Key
     device: DeviceId
     results: Annotated[list[SentResult], Field(max_length=RESULTS_AT_ONCE)]
+    spent_s: Seconds | None = None
+    samples: Count = 0
+    samples_due: Count = 0
 
 
 class Finish(Strict):
-    """The decision: a line for each candidate."""
+    """The decision: a line for each candidate; of a search for each that was tried, and in ``rest``
+    why the others were not. ``spent_s`` are the seconds of work on it so far. Of what was measured
+    again the ``results`` alone, a point's each."""
 
     lease: Key
     device: DeviceId
     lines: Annotated[list[SentLine], Field(max_length=_MOST_LINES)]
+    rest: Reason = ""
+    spent_s: Seconds | None = None
+    results: Annotated[list[SentResult], Field(max_length=_MOST_REPEATS)] = []
+    samples: Count = 0
+    samples_due: Count = 0
+
+
+class Asking(Strict):
+    """Kernels that a search wants to try next."""
+
+    lease: Key
+    kernels: Annotated[list[Kernel], Field(max_length=KERNELS_AT_ONCE)]
 
 
 class GivingUp(Strict):
@@ -229,12 +258,21 @@ class WelcomeAnswer(Schema):
 
 
 class WorkAnswer(Schema):
-    """A task with the digests of its files, or none and when to ask again."""
+    """A task, or builds to be measured again, with the digests of the files; or neither, and when
+    to ask again."""
 
     say: str = Field(description="“go on”, “pause” or “drain”.")
     why: str
     wait_s: float
     task: dict[str, Any] | None = Field(description="scheduler/joining/protocol.py: Task.")
+    again: dict[str, Any] | None = Field(description="scheduler/joining/protocol.py: Again.")
+
+
+class BuildsAnswer(Schema):
+    """What is built, or why it is not; the others are asked about again after ``wait_s``."""
+
+    wait_s: float
+    builds: list[dict[str, Any]] = Field(description="scheduler/joining/protocol.py: Built.")
 
 
 class ReplyAnswer(Schema):

@@ -87,13 +87,14 @@ def _nearest(rows: Iterable[Datum]) -> list[Datum]:
 
 
 def device_models() -> set[tuple[str, str]]:
-    """Target and model of the devices that living workers have with the database here: remote
-    ones take tuning alone (1 query)."""
+    """Target and model of the devices that living workers have, those that joined among them: of
+    theirs the ones whose queue they serve (1 query)."""
     return {
         (device.get("target"), device.get("name"))
-        for worker in Worker.objects.filter(remote=False)
+        for worker in Worker.objects.all()
         if worker.is_alive
         for device in worker.devices
+        if not worker.remote or f"measure.{device.get('target')}" in worker.queues
     }
 
 

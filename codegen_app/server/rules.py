@@ -86,8 +86,9 @@ RULES = {
     "api_compare": Rule(("GET",)),
     **dict.fromkeys(
         (
-            *("api_worker_hello", "api_worker_lease", "api_worker_progress"),
-            *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+            *("api_worker_hello", "api_worker_lease", "api_worker_builds"),
+            *("api_worker_progress", "api_worker_finish"),
+            *("api_worker_give_up", "api_worker_leave"),
         ),
         Rule(WRITING, is_form=False),
     ),

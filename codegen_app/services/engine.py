@@ -19,6 +19,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig, served_together
 from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.tuning.problems import TuningProblem, find_problems
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,24 @@ def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, Tem
     """Every candidate of a node of that file, by its kernel's name: those that serve all targets,
     or all that serve one."""
     return offered(file_digest, node_name, target).callers
+
+
+@lru_cache(maxsize=4)
+def problem(
+    file_digest: str, node_name: str, target: str, sizes: tuple[tuple[str, int], ...]
+) -> TuningProblem:
+    """What is to be decided of a node of that file at these sizes, as the worker that measures it
+    finds it: with all candidates, rendered. Raises ``UserError`` for sizes that nothing holds."""
+    prepared = scheduled(file_digest)
+    (found,) = find_problems(
+        prepared.schedule,
+        scheduling_for(file_digest, target),
+        targets.find(target),
+        dict(sizes),
+        [node_name],
+        prepared.backend,
+    )
+    return found
 
 
 class Recorded(NamedTuple):

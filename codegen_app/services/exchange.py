@@ -21,7 +21,7 @@ _MOST_LINES = 5_000
 _NOT_MADE = "not known here"
 _NOT_RECORDED = (
     "not recorded here, and to make it takes longer than a page can wait:"
-    " manage.py selections import FILE on the server does"
+    " kiln manage selections import FILE on the server does"
 )
 _MOST_SIZES = 1_000  # characters of the sizes of one; they are a part of an index
 

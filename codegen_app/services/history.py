@@ -23,8 +23,9 @@ from codegen_app.models import (
 )
 from codegen_app.services import selections, series
 from scheduler.benchmark.metrics import TIME, Metric
-from scheduler.results.origin import kiln_commit, kiln_version
+from scheduler.results.origin import kiln_commit
 from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
+from scheduler.version import kiln_version
 
 REPOSITORY = "kiln"
 

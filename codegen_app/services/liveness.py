@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import QuerySet
-
-from codegen_app.models import Graph, Work
-from codegen_app.services import builds, controls, ledger, tracking, work
+from codegen_app.services import builds, controls, ledger, tracking, waiting, work
 from codegen_app.services.queue import Kind, queue_name
+from codegen_app.services.remeasuring import doing as remeasuring
 
 # Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
 STUCK_AFTER = timedelta(seconds=60)
@@ -52,15 +50,18 @@ def waits_for(queue: str) -> bool:
     """Whether something waits that a worker of that queue on this host could begin now."""
     if queue == queue_name(Kind.DETECT):
         return tracking.waits()
-    return any(work.due(rows).exists() for rows in _rows(queue))
+    return any(rows.exists() for rows in _rows(queue))
 
 
-def _rows(queue: str) -> list[QuerySet[Work]]:
+def _rows(queue: str) -> tuple[waiting.Rows, ...]:
+    """As ``waiting.py`` has them for everybody, of those that need something of a host what this
+    one has."""
     if queue == queue_name(Kind.PREPARE):
-        return [Graph.objects.all()]
+        return waiting.to_prepare()
     if queue == queue_name(Kind.COMPILE):
-        return [builds.for_this_host()]
+        return work.due(builds.for_this_host()), *waiting.beside_builds()
     prefix = queue_name(Kind.MEASURE, "")
     if queue.startswith(prefix):
-        return [ledger.ready_tasks(queue.removeprefix(prefix))]
-    return []
+        target = queue.removeprefix(prefix)
+        return work.due(ledger.ready_tasks(target)), work.due(remeasuring.waiting(target))
+    return ()

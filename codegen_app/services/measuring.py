@@ -31,7 +31,7 @@ def run_task(task: TuningTask) -> None:
                 reject_task(task, device)
             else:
                 worked.begin()
-                _record_limits(task)
+                record_limits(task)
                 searching.search(task, device, worked, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
@@ -41,7 +41,7 @@ def run_task(task: TuningTask) -> None:
             reject_task(task, Rejected(Stage.LOAD, str(error)))
 
 
-def _record_limits(task: TuningTask) -> None:
+def record_limits(task: TuningTask) -> None:
     """What the problem asks for at the sizes of this run, beside which its times are shown."""
     scheduled = engine.scheduled(task.run.graph.file.digest)
     node = scheduled.node(task.template_node.name)

@@ -21,7 +21,7 @@ from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets.modelled import PREFIX
 from scheduler.tuning.ledger import CandidateState
-from scheduler.tuning.modelled import from_json
+from scheduler.tuning.modelled import Modelled, from_json
 from scheduler.tuning.oracle.cache import ModelCache
 from scheduler.tuning.oracle.run import emulation_for, model_workers_at_most
 from scheduler.tuning.oracle.workers import ModelWorkers
@@ -68,14 +68,32 @@ def listing_of(build: Built) -> Path:
 def start(task: TuningTask) -> Start:
     """The latest modelled times of a task's problem at its sizes, for its target; the task says
     from then on whose they are."""
+    source, lines = start_lines(task)
+    return start_of(source, lines) if source else NOWHERE
+
+
+def start_lines(task: TuningTask) -> tuple[str, list[Line]]:
+    """The same as it stands in the rows, with what people call the run that they are of; "" and
+    nothing where there is none."""
     if task.begins_with is None:
         task.begins_with = _latest(task)
         if task.begins_with is None:
-            return NOWHERE
+            return "", []
         TuningTask.objects.filter(pk=task.pk).update(begins_with=task.begins_with)
     earlier = task.begins_with
     rows = Candidate.objects.filter(task=earlier, state=State.DONE, modelled__isnull=False)
-    return start_of(f"run {earlier.run_id}", _lines(earlier, list(rows.select_related("kernel"))))
+    return f"run {earlier.run_id}", list(_lines(earlier, list(rows.select_related("kernel"))))
+
+
+def of_kernel(task: TuningTask, kernel: str) -> Modelled | None:
+    """What the task's order came from, of one kernel."""
+    if task.begins_with_id is None:
+        return None
+    rows = Candidate.objects.filter(
+        task=task.begins_with_id, state=State.DONE, modelled__isnull=False, kernel__name=kernel
+    )
+    found = _lines(task, list(rows.select_related("kernel")))
+    return next((one.modelled for one in found), None)
 
 
 def _latest(task: TuningTask) -> TuningTask | None:

@@ -7,10 +7,9 @@ One that dies leaves what it made; the next goes on there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
@@ -28,6 +27,7 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.services import builds, ledger, outcomes, queue, sampling, tuning
+from codegen_app.services.alone import Alone, alone
 from codegen_app.services.faults import fault_of
 from codegen_app.services.sampling import Requested, Sample
 from scheduler import targets
@@ -35,7 +35,6 @@ from scheduler.build.recipe import builds as can_build
 from scheduler.outcome import MachineError, UserError
 
 _AT_ONCE = 20  # nodes of a transaction
-_LOCK = 0x504C414E  # the advisory lock's first number: "PLAN"
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ def plan_waiting(graph: Graph | None = None) -> int:
         waiting = waiting.filter(graph=graph)
     planned = 0
     for pk in list(waiting.order_by("-priority", "pk").values_list("pk", flat=True)):
-        with _alone(pk) as mine:
+        with alone(Alone.PLAN, pk) as mine:
             if mine:
                 with about(run_id=pk):
                     planned += _attempt(pk)
@@ -95,20 +94,6 @@ def plan(pk: int) -> bool:
         ledger.close_run(pk)  # where there was nothing to measure
         queue.notify(queue.Kind.MEASURE, target=ledger.served_by(run))
     return True
-
-
-@contextmanager
-def _alone(pk: int) -> Iterator[bool]:
-    """Whether this is the one that plans the run; a lock that ends with the connection."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, pk])
-        (mine,) = cursor.fetchone()
-    try:
-        yield mine
-    finally:
-        if mine:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK, pk])
 
 
 def _lock(run: TuningRun) -> bool:

@@ -128,7 +128,7 @@ def _ask_migrations() -> None:
     missing = sorted(_of_this_code() - applied)
     if missing:
         first = ".".join(missing[0])
-        raise NotReadyError(f"{len(missing)} not applied, first {first}: run manage.py migrate")
+        raise NotReadyError(f"{len(missing)} not applied, first {first}: run kiln manage migrate")
 
 
 @lru_cache(maxsize=1)

@@ -37,9 +37,10 @@ from scheduler.results.model import (
     RunRecord,
     TaskRecord,
 )
-from scheduler.results.origin import kiln_commit, kiln_version
+from scheduler.results.origin import kiln_commit
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
+from scheduler.version import kiln_version
 
 T = TypeVar("T")
 

@@ -98,14 +98,14 @@ class _Rows:
         self._attempt: _Attempt | None = None
 
     def begin(self, problem: TuningProblem) -> None:
-        _begin(self._task, problem)
+        begin(self._task, problem)
 
     def options(self, problem: TuningProblem) -> SearchOptions:
         run = self._task.run
         options = SearchOptions(
             strategy=run.strategy,
             seed=outcomes.seed(self._task.problem),
-            known=_known(run.target, problem.callers[0].kernel.template),
+            known=known(run.target, problem.callers[0].kernel.template),
         )
         if self._device.modelled:
             return options
@@ -131,8 +131,8 @@ class _Rows:
             )
 
 
-class _Attempt:
-    """One try of one task, on a device that this process has alone."""
+class Requests:
+    """Candidates of one task that are asked for, whoever measures them."""
 
     def __init__(
         self,
@@ -140,13 +140,9 @@ class _Attempt:
         scheduled: engine.Scheduled,
         problem: TuningProblem,
         planned: Mapping[str, Candidate],
-        device: DeviceInfo,
-        cancellation: Cancellation,
     ) -> None:
         self._task = task
         self._scheduled = scheduled
-        self._device = device
-        self._cancellation = cancellation
         self._planned = planned
         callers = enumerate(problem.callers)
         self._places = {caller.name: place for place, caller in reversed(list(callers))}
@@ -172,6 +168,23 @@ class _Attempt:
         if build is None:
             raise UserError(obstacle)
         return build
+
+
+class _Attempt(Requests):
+    """One try of one task, on a device that this process has alone."""
+
+    def __init__(
+        self,
+        task: TuningTask,
+        scheduled: engine.Scheduled,
+        problem: TuningProblem,
+        planned: Mapping[str, Candidate],
+        device: DeviceInfo,
+        cancellation: Cancellation,
+    ) -> None:
+        super().__init__(task, scheduled, problem, planned)
+        self._device = device
+        self._cancellation = cancellation
 
     def note(self, event: Event) -> None:
         """Record what became of a candidate just now. Raises ``Cancelled`` once the claim is gone:
@@ -205,7 +218,7 @@ def _requested(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, s
         return None, str(error)[:500]
 
 
-def _begin(task: TuningTask, problem: TuningProblem) -> None:
+def begin(task: TuningTask, problem: TuningProblem) -> None:
     """Keep what the problem is called; the first attempt of a search also what rules rejected."""
     outcomes.describe_call(task, problem)
     waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
@@ -228,7 +241,7 @@ def planned_with(task: TuningTask) -> dict[str, Candidate]:
 def record(
     task: TuningTask,
     decided: Decided,
-    spent: Mapping[str, float],
+    spent: Mapping[str, Any],
     device: DeviceInfo,
 ) -> None:
     """The last rounds' times, what was left untried and why, the decision; close the task."""
@@ -337,7 +350,7 @@ def seen_before(task: TuningTask) -> dict[str, Measurement | Rejected]:
     }
 
 
-def _known(target: str, template: str) -> list[Known]:
+def known(target: str, template: str) -> list[Known]:
     """Winners of other problems on such a device, the newest first."""
     winners = Candidate.objects.filter(
         chosen=True, task__run__target=target, task__shape__template=template, result__isnull=False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Case, F, QuerySet, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from codegen_app.models import (
@@ -15,6 +15,7 @@ from codegen_app.models import (
     Graph,
     Modelling,
     Packing,
+    RemoteLease,
     State,
     TuningRun,
 )
@@ -40,10 +41,22 @@ def to_prepare() -> tuple[Rows, ...]:
 
 
 def to_compile() -> tuple[Rows, ...]:
-    """Kernels to be compiled, and what the same workers model."""
+    """Kernels to be compiled, what searches elsewhere ask for, and what the same workers model."""
+    return work.due(Build.objects.all()), *beside_builds()
+
+
+def beside_builds() -> tuple[Rows, ...]:
+    """What workers that compile do besides, whatever their compilers are."""
     modellings = Modelling.objects.filter(build__state=State.DONE)
-    foreign = ForeignKernel.objects.all()
-    return work.due(Build.objects.all()), work.due(modellings), work.due(foreign)
+    return of_searches(), work.due(modellings), work.due(ForeignKernel.objects.all())
+
+
+def of_searches() -> QuerySet[RemoteLease]:
+    """Leases whose worker may not ask yet, or whose asking was not answered."""
+    rows = RemoteLease.objects.filter(Q(offered__isnull=True) | ~Q(asked=[]), ended_at=None)
+    rows = rows.annotate(created_at=F("begun_at"))  # as all that waits says since when
+    related = ("task__run__graph__file", "task__template_node", "task__problem")
+    return rows.filter(task__state=State.RUNNING, task__claim=F("claim")).select_related(*related)
 
 
 def to_notify() -> tuple[Rows, ...]:

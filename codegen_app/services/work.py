@@ -25,6 +25,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.config.context import about
+from codegen_app.config.tracing import tracing
 from codegen_app.models import (
     Build,
     ForeignKernel,
@@ -180,7 +181,9 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
     A failure of the machine queues the row again, with a pause. A failure of the application's own
     puts it aside, so that nobody tries it for ever, and is raised to be seen.
     """
-    with about(**_ids(row)):
+    ids = _ids(row)
+    attributes = {f"kiln.{name}": pk for name, pk in ids.items()}
+    with about(**ids), tracing.span(str(row._meta.verbose_name), attributes, "CONSUMER"):
         _attempt(row, service)
 
 
@@ -203,6 +206,7 @@ def _attempt(row: W, service: Callable[[W], None]) -> None:
                 raise
             return  # what the row needs may have been deleted with it
         log.warning("%s %s: %s", row._meta.label, row.pk, fault.reason)
+        tracing.failed(fault.reason)
         with suppress(InterfaceError, OperationalError):  # then its lease runs out
             if isinstance(error, InterfaceError | OperationalError) and not connection.is_usable():
                 connection.close()  # the next use makes another

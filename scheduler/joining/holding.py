@@ -6,11 +6,13 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.joining.folder import Folder
 from scheduler.joining.protocol import (
     RESULTS_AT_ONCE,
+    Again,
     GiveUp,
     Line,
     Reply,
@@ -21,7 +23,7 @@ from scheduler.joining.protocol import (
     read,
 )
 from scheduler.joining.server import OverError, Server, StoppedError, TokenError
-from scheduler.outcome import UserError
+from scheduler.outcome import MachineError, UserError
 
 _LONGEST_SILENCE_S = 2.0  # a sign of life also hears that the work was cancelled
 _SIGNS_A_LEASE = 4
@@ -50,6 +52,8 @@ class Holding:
         self.end: Reply | None = None
         self.drains = False
         self.device = ""
+        self.spent_s = 0.0  # of the budget, so far
+        self.samples = (0, 0)  # of what is measured again: so far, and at most
 
     @contextmanager
     def kept_alive(self, seconds: float) -> Iterator[None]:
@@ -65,10 +69,10 @@ class Holding:
             self._raise_failure()
 
     def _raise_failure(self) -> None:
-        if isinstance(self._failure, TokenError | StoppedError):
+        if isinstance(self._failure, TokenError | StoppedError | MachineError):
             raise self._failure
         if self._failure is not None:
-            raise RuntimeError(f"results were not delivered: {self._failure}") from self._failure
+            raise RuntimeError(f"the server turned it down: {self._failure}") from self._failure
 
     def put(self, result: Result) -> None:
         """Deliver a result soon; it is on the disk from now on. Raises ``Cancelled`` where nobody
@@ -93,7 +97,7 @@ class Holding:
     def _deliver(self) -> Reply:
         with self._lock:
             part = self._waiting[:RESULTS_AT_ONCE]
-        body = {"lease": self._lease, "device": self.device, "results": as_json(part)}
+        body = self._body(results=as_json(part))
         try:
             reply = read(self._server.post("progress", body), Reply, "the server's answer")
         except OverError as error:
@@ -109,9 +113,12 @@ class Holding:
         while self._waiting and self.end is None:
             self._hear(self.deliver())
 
-    def finish(self, lines: tuple[Line, ...]) -> None:
-        """Hand the decision in. Raises ``OverError`` where the lease is over."""
-        body = {"lease": self._lease, "device": self.device, "lines": as_json(lines)}
+    def finish(
+        self, lines: tuple[Line, ...], rest: str = "", results: tuple[Result, ...] = ()
+    ) -> None:
+        """Hand the decision in, and why a search left the others untried; or the ``results`` of
+        what was measured again. Raises ``OverError`` where the lease is over."""
+        body = self._body(lines=as_json(lines), rest=rest[:500], results=as_json(results))
         self._server.post("finish", body)
         self._folder.forget()
 
@@ -128,13 +135,23 @@ class Holding:
             try:
                 self._hear(self.deliver())
             except Exception as error:  # noqa: BLE001 - raised in the other thread, or logged
-                self._failure = error
-                self._stop(Reply(Say.STOP, str(error) or type(error).__name__))
+                self.fail(error)
             if self.end is not None:
                 return
             if not self._waiting:
                 self._news.wait(pause)
             self._news.clear()
+
+    def fail(self, error: Exception) -> None:
+        """What was asked beside the work, by another thread, came to this: the work ends."""
+        if not isinstance(error, OverError):
+            self._failure = self._failure or error
+        self._stop(Reply(Say.STOP, str(error) or type(error).__name__))
+
+    def _body(self, **what: Any) -> dict[str, Any]:
+        samples, due = self.samples
+        counts = {"spent_s": self.spent_s, "samples": samples, "samples_due": due}
+        return {"lease": self._lease, "device": self.device, **counts, **what}
 
     def _hear(self, reply: Reply) -> None:
         if reply.say in (Say.STOP, Say.PAUSE):
@@ -146,6 +163,9 @@ class Holding:
         self._cancellation.cancel()
 
 
-def lease_of(task: Task) -> str:
+def lease_of(task: Task | Again) -> str:
     """One line for the log."""
-    return f"{task.title or task.node} ({len(task.libraries)} kernels, {task.target})"
+    if isinstance(task, Again):
+        return f"{task.title} ({len(task.repeats)} builds again, {task.target})"
+    tried = "a search" if task.budget is not None else f"{len(task.libraries)} kernels"
+    return f"{task.title or task.node} ({tried}, {task.target})"

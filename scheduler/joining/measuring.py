@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,20 +17,35 @@ from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.scheduling import served_together
+from scheduler.fusion.nodes import Schedule
+from scheduler.joining.asking import AskedBuilds
 from scheduler.joining.folder import Folder
 from scheduler.joining.holding import Holding
-from scheduler.joining.protocol import Library, Line, Result, Task, line_of, result_of
+from scheduler.joining.protocol import (
+    Again,
+    Builds,
+    Library,
+    Line,
+    Result,
+    Task,
+    line_of,
+    read,
+    result_of,
+)
 from scheduler.joining.server import Server
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.lock import DeviceBusy, exclusive
-from scheduler.tuning.assignment import Assignment, Prepared, work_on
+from scheduler.tuning.assignment import NO_LIMIT, Assignment, Prepared, work_on
 from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
+from scheduler.tuning.start import start_of
 from scheduler.tuning.tuner import Event
 
 _LOOK_S = 0.2
+_ONCE = 1  # what is asked beside the work is asked again anyway
 
 
 class Fetched:
@@ -52,27 +68,33 @@ class Fetched:
 class RemoteDesk:
     """The desk of a worker without the database."""
 
-    def __init__(
-        self, task: Task, builds: dict[str, Build], holding: Holding, device: DeviceInfo
-    ) -> None:
+    def __init__(self, task: Task, pool: CompilePool, holding: Holding, device: DeviceInfo) -> None:
         self._task = task
-        self._builds = builds
+        self._pool = pool
         self._holding = holding
         self._device = device
 
     def begin(self, _: TuningProblem) -> None:
-        """The server knows it from its plan."""
+        """The server knows it from its plan, or from its own look at the graph."""
 
     def options(self, _: TuningProblem) -> SearchOptions:
         task = self._task
         seen = {one.kernel: self._seen(one) for one in task.seen}
-        return SearchOptions(strategy=task.strategy, seed=task.seed, measured=seen)
+        return SearchOptions(
+            strategy=task.strategy,
+            seed=task.seed,
+            known=task.known,
+            start=start_of(task.begins_with, task.begins),
+            measured=seen,
+        )
 
     def pool(self, _: TuningProblem) -> CompilePool:
-        return Fetched(self._builds)
+        return self._pool
 
     def note(self, event: Event) -> None:
-        self._holding.put(result_of(event.entry))
+        self._holding.spent_s = event.seconds
+        if event.entry.stage != Stage.COMPILE:  # that is what the server said
+            self._holding.put(result_of(event.entry))
 
     def _seen(self, one: Result) -> Measurement | Rejected:
         if one.measured is None:
@@ -88,27 +110,54 @@ def measure(
     holding: Holding,
     device: DeviceInfo,
     cancellation: Cancellation,
-) -> tuple[Line, ...]:
+) -> Handed:
     """Fetch all that the task needs, then measure it on a device that is this process's own.
 
     Raises ``Cancelled``; ``UserError`` where it cannot be measured here.
     """
-    graph = _fetched(server, folder, task, task.graph, "graph.pt2", task.graph_bytes)
-    builds = {one.kernel: _build(server, folder, task, one) for one in task.libraries}
+    graph = fetched(server, folder, task, task.graph, "graph.pt2", task.graph_bytes)
+    builds = {one.kernel: build_of(server, folder, task, one) for one in task.libraries}
     folder.sweep({task.graph, *(one.digest for one in task.libraries)})
     if cancellation.cancelled:
         raise Cancelled
-    assignment = Assignment(task.node, task.target, task.bindings, frozenset(builds))
-    desk = RemoteDesk(task, builds, holding, device)
-    decided = work_on(assignment, _prepared(graph, task.target), desk, device, cancellation)
+    assignment = Assignment(
+        *(task.node, task.target, task.bindings),
+        frozenset(builds) if task.budget is None else None,
+        task.budget or NO_LIMIT,
+        waiting_counts=False,
+    )
+    with closing(_pool(task, server, folder, holding, builds)) as pool:
+        desk = RemoteDesk(task, pool, holding, device)
+        decided = work_on(assignment, _prepared(graph, task.target), desk, device, cancellation)
+    holding.spent_s = decided.seconds
     holding.deliver_all()
     sent = {one.kernel: one for one in task.seen} | holding.sent
-    return tuple(line_of(entry, sent) for _, entry in decided.lines)
+    return _handed(task, tuple(line_of(entry, sent) for _, entry in decided.lines))
+
+
+def _pool(
+    task: Task, server: Server, folder: Folder, holding: Holding, builds: dict[str, Build]
+) -> CompilePool:
+    """What was planned lies here; what a search wants is asked for."""
+    if task.budget is None:
+        return Fetched(builds)
+
+    def ask(kernels: list[str]) -> Builds:
+        body = {"lease": task.lease, "kernels": kernels}
+        return read(server.post("builds", body, _ONCE), Builds, "the server's answer")
+
+    return AskedBuilds(ask, lambda one: build_of(server, folder, task, one, _ONCE), holding.fail)
+
+
+@lru_cache(maxsize=2)
+def scheduled(graph: Path) -> Schedule:
+    """A graph's file in execution order."""
+    return pipeline.schedule(pipeline.lower(pipeline.load(graph)))
 
 
 @lru_cache(maxsize=2)
 def _prepared(graph: Path, target: str) -> Prepared:
-    schedule = pipeline.schedule(pipeline.lower(pipeline.load(graph)))
+    schedule = scheduled(graph)
     every = served_together(targets.find(targets.names()[0]))
     return Prepared(
         schedule,
@@ -117,15 +166,45 @@ def _prepared(graph: Path, target: str) -> Prepared:
     )
 
 
-def _build(server: Server, folder: Folder, task: Task, library: Library) -> Build:
+def build_of(
+    server: Server, folder: Folder, task: Task | Again, library: Library, tries: int | None = None
+) -> Build:
+    """A build whose library is fetched. Raises ``UserError`` where the server has none."""
     name = recipe_of(targets.find(task.target), library.source_file).library_file
-    place = _fetched(server, folder, task, library.digest, name, library.size_bytes)
+    place = fetched(server, folder, task, library.digest, name, library.size_bytes, tries)
     return library.build(task.target, place.parent)
 
 
-def _fetched(server: Server, folder: Folder, task: Task, digest: str, name: str, size: int) -> Path:
+def fetched(
+    server: Server,
+    folder: Folder,
+    task: Task | Again,
+    digest: str,
+    name: str,
+    size: int,
+    tries: int | None = None,
+) -> Path:
+    """A file that the lease is for. Raises ``UserError`` where the server has none."""
     path = f"leases/{task.lease}/files/{digest}"
-    return folder.file(digest, name, lambda: server.fetch(path, size))
+    return folder.file(digest, name, lambda: server.fetch(path, size, tries))
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What is handed in: the last word on what was tried; of a search, why the rest was not. Of
+    what was measured again, the ``results``."""
+
+    lines: tuple[Line, ...]
+    rest: str = ""
+    results: tuple[Result, ...] = ()
+
+
+def _handed(task: Task, lines: tuple[Line, ...]) -> Handed:
+    if task.budget is None:
+        return Handed(lines)
+    untried = [one for one in lines if one.state is CandidateState.UNTRIED]
+    tried = tuple(one for one in lines if one.state is not CandidateState.UNTRIED)
+    return Handed(tried, next((one.reason for one in untried), ""))
 
 
 @contextmanager

@@ -19,7 +19,11 @@ from scheduler.benchmark.metrics import Facts, figures
 from scheduler.build.model import Build, Toolchain
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.repeating import Place, Use
+from scheduler.tuning.start import Line as ModelledLine
 
 T = TypeVar("T")
 
@@ -27,6 +31,8 @@ SESSION_HEADER = "Kiln-Worker-Session"
 ROOT = "api/v1/worker"
 #: Results in one message, at most.
 RESULTS_AT_ONCE = 32
+#: Kernels that a search asks for in one message, at most.
+KERNELS_AT_ONCE = 32
 
 
 class Say(StrEnum):
@@ -143,7 +149,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Library:
-    """A kernel's built library: what it is fetched by, and how it was built."""
+    """A kernel's built library: what it is fetched by, and how it was built; unless ``cached``, it
+    was compiled for the run."""
 
     kernel: str
     digest: str
@@ -156,6 +163,7 @@ class Library:
     toolchain_digest: str
     flags: tuple[str, ...]
     resources: Mapping[str, Mapping[str, Any]]
+    cached: bool = True
 
     def build(self, target: str, directory: Any) -> Build:
         """As the engine has it, its library in a folder here."""
@@ -169,7 +177,7 @@ class Library:
             log="",
             directory=directory,
             resources=self.resources,
-            cached=True,
+            cached=self.cached,
             source_file=self.source_file,
         )
 
@@ -179,7 +187,10 @@ class Task:
     """A task in the hands of a worker, until ``seconds`` pass without a sign of life.
 
     ``device`` is the worker's that the run is for (or another of its kind). ``seen`` are results of
-    earlier attempts: their kernels are not measured anew before the last rounds.
+    earlier attempts: their kernels are not measured anew before the last rounds. With a ``budget``
+    the candidates are searched for among all that the generator offers, and their builds asked for
+    as they are due; without one they are those of the ``libraries``. ``known`` won before on
+    problems like this one, ``begins`` was modelled before, by ``begins_with``.
     """
 
     lease: str
@@ -195,16 +206,69 @@ class Task:
     strategy: str
     libraries: tuple[Library, ...]
     seen: tuple[Result, ...] = ()
+    budget: Budget | None = None
+    known: tuple[Known, ...] = ()
+    begins_with: str = ""
+    begins: tuple[ModelledLine, ...] = ()
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A kept build to be measured again: what it is called by, and how. ``key`` is what its result
+    is sent under, in the place of a kernel's name."""
+
+    key: str
+    uses: tuple[Use, ...]
+    library: Library
+
+
+@dataclass(frozen=True)
+class Again:
+    """Kept builds of one problem, to be measured in turns on one device; held as a ``Task`` is.
+
+    ``problem`` is the digest that a node at one of the ``places`` has still, if any does.
+    """
+
+    lease: str
+    seconds: float
+    title: str
+    device: str
+    target: str
+    problem: str
+    places: tuple[Place, ...]
+    sizes: Mapping[str, int]
+    seed: int
+    repeats: tuple[Repeat, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of a build that a search asked for: a library, or why there is none."""
+
+    kernel: str
+    library: Library | None = None
+    loss: Loss | None = None
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Of the kernels that were asked for, those whose build is over; for the others the worker asks
+    again, after ``wait_s`` at most."""
+
+    wait_s: float
+    builds: tuple[Built, ...]
 
 
 @dataclass(frozen=True)
 class Work:
-    """A task or none; without one the worker asks again after ``wait_s``."""
+    """A task, builds to be measured again, or neither; then the worker asks again after
+    ``wait_s``."""
 
     say: Say
     why: str
     wait_s: float
     task: Task | None = None
+    again: Again | None = None
 
 
 def result_of(entry: Entry) -> Result:

@@ -77,7 +77,7 @@ class Server:
         found: dict[str, Any] = self._until_answered(path, answer, tries)
         return found
 
-    def fetch(self, path: str, size: int) -> bytes:
+    def fetch(self, path: str, size: int, tries: int | None = None) -> bytes:
         """A file of so many bytes."""
 
         def answer() -> bytes:
@@ -87,7 +87,7 @@ class Server:
                 raise ValueError(f"{len(data)} of {size} bytes came")
             return data
 
-        data: bytes = self._until_answered(path, answer, None)
+        data: bytes = self._until_answered(path, answer, tries)
         return data
 
     def _opened(self, path: str, data: bytes | None) -> Any:

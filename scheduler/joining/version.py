@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import platform
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import scheduler
 from scheduler.build.cache import digest
+from scheduler.version import kiln_version
 
 #: Of what is sent; one more with each change that the other side would not understand.
-PROTOCOL = 1
+PROTOCOL = 3
 
 
 @cache
@@ -30,8 +31,5 @@ def generator() -> str:
 
 def versions() -> dict[str, str]:
     """What runs here, for people."""
-    try:
-        kiln = version("kiln")
-    except PackageNotFoundError:  # a checkout that was never installed
-        kiln = "checkout"
-    return {"kiln": kiln, "python": platform.python_version(), "machine": platform.machine()}
+    python, machine = platform.python_version(), platform.machine()
+    return {"kiln": kiln_version(), "python": python, "machine": machine}

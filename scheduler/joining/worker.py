@@ -15,8 +15,9 @@ from scheduler.build.process import Cancellation, Cancelled
 from scheduler.fence import in_force
 from scheduler.joining.folder import Folder
 from scheduler.joining.holding import Holding, lease_of
-from scheduler.joining.measuring import held, measure
-from scheduler.joining.protocol import GiveUp, Line, Say, Task, Welcome, Work, read
+from scheduler.joining.measuring import Handed, held, measure
+from scheduler.joining.protocol import Again, GiveUp, Say, Task, Welcome, Work, read
+from scheduler.joining.repeating import repeat
 from scheduler.joining.server import OverError, Server, StoppedError, TokenError
 from scheduler.joining.version import PROTOCOL, generator, versions
 from scheduler.outcome import MachineError, UserError
@@ -70,8 +71,9 @@ class RemoteWorker:
         while not self._stop.is_set():
             answer = self._server.post("lease", {})
             work = read(answer, Work, "the server's answer")
-            if work.task is not None:
-                drains = self._attempt(work.task)
+            assigned = work.task or work.again
+            if assigned is not None:
+                drains = self._attempt(assigned)
                 if drains or self._options.once:
                     break
             elif work.say is Say.DRAIN:
@@ -122,7 +124,7 @@ class RemoteWorker:
             log.info("results of before are dropped: %s", holding.end.why)
             self._folder.forget()
 
-    def _attempt(self, task: Task) -> bool:
+    def _attempt(self, task: Task | Again) -> bool:
         """Do a task, or give it back and say why; whether the worker is to end then."""
         log.info("takes %s", lease_of(task))
         self._cancellation = cancellation = Cancellation()
@@ -132,8 +134,8 @@ class RemoteWorker:
         self._folder.keep(task.lease, ())
         try:
             with holding.kept_alive(task.seconds):
-                lines = self._measured(task, holding, cancellation)
-            holding.finish(lines)
+                handed = self._measured(task, holding, cancellation)
+            holding.finish(handed.lines, handed.rest, handed.results)
             log.info("done with %s", lease_of(task))
         except (Cancelled, OverError) as error:
             self._give_back(holding, str(error))
@@ -154,12 +156,11 @@ class RemoteWorker:
             holding.give_up(GiveUp.BUG, reason, traceback.format_exc())
         return holding.drains
 
-    def _measured(
-        self, task: Task, holding: Holding, cancellation: Cancellation
-    ) -> tuple[Line, ...]:
+    def _measured(self, task: Task | Again, holding: Holding, cancellation: Cancellation) -> Handed:
         with held(task.device, self._devices, self._options.locks, cancellation) as device:
             holding.device = device.id
-            return measure(task, self._server, self._folder, holding, device, cancellation)
+            around = (self._server, self._folder, holding, device, cancellation)
+            return repeat(task, *around) if isinstance(task, Again) else measure(task, *around)
 
     def _give_back(self, holding: Holding, why: str) -> None:
         if holding.end is not None and holding.end.say is Say.STOP:

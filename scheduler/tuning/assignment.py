@@ -29,13 +29,15 @@ NO_LIMIT = Budget()
 @dataclass(frozen=True)
 class Assignment:
     """What is to be decided. ``planned`` are the kernels to choose among; None: whatever the
-    generator offers."""
+    generator offers. Unless ``waiting_counts``, time in which nothing is built yet is none of the
+    budget's: a worker whose server is away for a while has it still."""
 
     node: str
     target: str
     bindings: Mapping[str, int]
     planned: frozenset[str] | None
     budget: Budget = NO_LIMIT
+    waiting_counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,12 @@ class Desk(Protocol):
 
 @dataclass(frozen=True)
 class Decided:
-    """The candidates with their places, each kernel once, and the names of all kernels that this
-    version of the generator makes of the problem."""
+    """The candidates with their places, each kernel once, the names of all kernels that this
+    version of the generator makes of the problem, and the seconds that counted."""
 
     lines: tuple[tuple[int, Entry], ...]
     made: frozenset[str]
+    seconds: float = 0.0
 
 
 Tuning = Callable[[TuningProblem, CompilePool, Meter, SearchOptions], TuningResult]
@@ -100,7 +103,7 @@ def work_on(
     )
     made = frozenset(caller.name for caller in problem.callers)
     desk.begin(problem)
-    meter = Meter(assignment.budget)
+    meter = Meter(assignment.budget, waiting_counts=assignment.waiting_counts)
     planned = assignment.planned
     remaining = problem if planned is None else problem.only(planned)
     if remaining is None:
@@ -117,7 +120,7 @@ def work_on(
     result = (tuning or measured)(remaining, desk.pool(remaining), meter, options)
     if cancellation.cancelled:
         raise Cancelled
-    return Decided(lines_of(result.problems[0]), made)
+    return Decided(lines_of(result.problems[0]), made, result.seconds)
 
 
 def lines_of(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from scheduler.outcome import UserError
@@ -32,10 +33,18 @@ def parse_seconds(text: str) -> float:
 
 
 class Meter:
-    """What was spent of a budget so far. ``clock`` gives seconds from any fixed start."""
+    """What was spent of a budget so far. ``clock`` gives seconds from any fixed start; unless
+    ``waiting_counts``, it stands still while nothing is there to be measured."""
 
-    def __init__(self, budget: Budget, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        waiting_counts: bool = True,
+    ) -> None:
         self.budget = budget
+        self._waiting_counts = waiting_counts
         self.compiles = 0
         self.measurements = 0
         self._clock = clock
@@ -44,6 +53,16 @@ class Meter:
     @property
     def seconds(self) -> float:
         return self._clock() - self._start
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Nothing is done meanwhile but wait for builds."""
+        since = self._clock()
+        try:
+            yield
+        finally:
+            if not self._waiting_counts:
+                self._start += self._clock() - since
 
     @property
     def left_s(self) -> float:

@@ -192,7 +192,8 @@ class Tuner:
             building = [c.waiting[0][1] for c in self._states if c.waiting and not c.closed]
             if not building:
                 return
-            wait(building, timeout=0.2, return_when=FIRST_COMPLETED)
+            with self._meter.waiting():
+                wait(building, timeout=0.2, return_when=FIRST_COMPLETED)
             for state in self._states:
                 self._close_when_over(state)
 

@@ -27,7 +27,7 @@ PLACES = {
     "a part of a build is stored": ("codegen_app.services.artifacts.store_file", "after"),
     "a build is recorded and not committed": ("codegen_app.services.ledger.build_is_over", "after"),
     "a task is claimed": ("codegen_app.services.devices.held", "before"),
-    "a device is held": ("codegen_app.services.searching._begin", "after"),
+    "a device is held": ("codegen_app.services.searching.begin", "after"),
     "a candidate is checked": ("scheduler.tuning.evaluator.BenchEvaluator.check", "after"),
     "candidates are measured and not recorded": (
         "codegen_app.services.searching.record",
@@ -36,7 +36,7 @@ PLACES = {
     "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
 }
 SEARCHING = {
-    "a candidate is asked for": ("codegen_app.services.searching._Attempt.request_build", "after"),
+    "a candidate is asked for": ("codegen_app.services.searching.Requests.request_build", "after"),
     "a candidate is recorded": ("codegen_app.services.searching._Attempt.note", "after"),
     "a search is over and not recorded": (
         "codegen_app.services.searching.record",

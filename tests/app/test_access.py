@@ -91,8 +91,9 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "api_results": (("POST",), ANYBODY),
     **dict.fromkeys(
         (
-            *("api_worker_hello", "api_worker_lease", "api_worker_progress"),
-            *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
+            *("api_worker_hello", "api_worker_lease", "api_worker_builds"),
+            *("api_worker_progress", "api_worker_finish"),
+            *("api_worker_give_up", "api_worker_leave"),
         ),
         (("POST",), ANYBODY),
     ),

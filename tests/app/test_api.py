@@ -435,7 +435,7 @@ def test_the_api_describes_itself_without_other_hosts(reader: Client) -> None:
     page = reader.get("/api/v1/docs").content.decode()
     schema = reader.get("/api/v1/openapi.json").json()
     of_workers = {path for path in schema["paths"] if path.startswith("/api/v1/worker/")}
-    assert len(of_workers) == 7
+    assert len(of_workers) == 8
     assert set(schema["paths"]) - of_workers == {
         RESULTS,
         "/api/v1/series",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from django.utils import timezone
 
 from codegen_app.demo.upkeep import _signs_of_life
-from codegen_app.models import State, Worker
+from codegen_app.models import Modelling, Packing, Remeasurement, State, TuningRun, Worker
 from codegen_app.services import workers
 from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch, waits_for
-from tests.app import factories
+from scheduler.runtime.device import DeviceInfo
+from scheduler.runtime.devices import probe
+from tests.app import factories, track_factories
+from tests.support import foreign_kernels
 
 pytestmark = pytest.mark.django_db
 LIMIT_S = STUCK_AFTER.total_seconds()
@@ -73,6 +77,50 @@ def test_what_waits_for_whom() -> None:
     assert not waits_for("compile")
     assert not waits_for("measure.gfx942")
     assert not waits_for("default")
+
+
+def packing() -> None:
+    graph = factories.graph(state=State.DONE)
+    Packing.objects.create(graph=graph, key="k", kernels=1)
+
+
+def run_to_plan() -> None:
+    graph = factories.graph(state=State.DONE)
+    TuningRun.objects.create(graph=graph, device="cpu", target="cpu")
+
+
+def modelling() -> None:
+    Modelling.objects.create(build=factories.done_build(), board="MI300X", version=1)
+
+
+def foreign_kernel() -> None:
+    row = foreign_kernels.looked_at()
+    type(row).objects.filter(pk=row.pk).update(state=State.QUEUED)
+
+
+def remeasurement() -> None:
+    series = track_factories.series()
+    here = next(one for one in probe() if isinstance(one, DeviceInfo))
+    type(series).objects.update(target=here.target, device_name=here.name)
+    alert = track_factories.regression()
+    Remeasurement.objects.create(alert=alert, series=series, boundary=timezone.now())
+
+
+@pytest.mark.parametrize(
+    ("queue", "make"),
+    [
+        ("prepare", packing),
+        ("prepare", run_to_plan),
+        ("compile", modelling),
+        ("compile", foreign_kernel),
+        ("measure.cpu", remeasurement),
+    ],
+)
+def test_all_that_a_queue_has_counts(queue: str, make: Callable[[], None]) -> None:
+    assert not waits_for(queue)
+    make()
+    assert waits_for(queue)
+    assert [one for one in ("prepare", "compile", "measure.cpu") if waits_for(one)] == [queue]
 
 
 def test_the_demo_sees_the_last_sign_of_each_of_its_own_processes() -> None:

@@ -296,7 +296,7 @@ def test_what_rules_refused_is_the_same_with_a_budget_and_without() -> None:
         [searched.template_node.name],
         engine.scheduled(made.file.digest).backend,
     )
-    searching._begin(searched, problem)
+    searching.begin(searched, problem)
 
     def refused(task: TuningTask) -> list[tuple[object, ...]]:
         rows = task.candidates.filter(kernel__isnull=True).order_by("position")

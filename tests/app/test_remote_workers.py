@@ -3,27 +3,35 @@ have; either side is killed, and people steer them from the page of devices."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from codegen_app.models import (
     BenchmarkResult,
     Candidate,
     Control,
     LeaseEnd,
+    Remeasurement,
     RemoteLease,
+    Source,
     State,
     TuningRun,
     TuningTask,
     Worker,
 )
 from codegen_app.services import controls, graphs, ledger, tokens, tuning
+from codegen_app.services.remeasuring import asking
 from scheduler import samples
+from scheduler.runtime.lock import exclusive
+from scheduler.tuning.budget import Budget
 from tests.app.processes import SECRET_KEY
+from tests.support.own_alert import own_alert
 from tests.support.remote_site import Site
 
 STOPPED, NO_TOKEN = 0, 4
@@ -48,11 +56,14 @@ def token_for(lead: User, name: str, queue: str = "") -> str:
     return tokens.make(lead, name, ["worker"], None, worker_name=name, worker_queue=queue)[1]
 
 
-def start(candidates: int) -> TuningRun:
+def start(candidates: int | None = None, **limits: float) -> TuningRun:
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
     least = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
     return tuning.start_run(
-        *(graph, "cpu", "cpu", least, None), kinds=["gemm"], candidate_limit=candidates
+        *(graph, "cpu", "cpu", least, None),
+        kinds=["reduction" if limits else "gemm"],  # two problems, of 39 and 65 candidates
+        candidate_limit=candidates,
+        budget=Budget(**limits),
     )
 
 
@@ -113,13 +124,11 @@ def test_either_side_may_die_in_the_middle(site: Site, lead: User) -> None:
     seen = results.count()
     site.wait(lambda: results.count() > seen, "result after the server came back")
     open_leases = RemoteLease.objects.filter(ended_at=None)
-    site.wait(open_leases.filter(results__gte=1).exists, "lease with a result")
-    site.kill(first)
+    died_over(site, "first", token, first, open_leases.filter(results__gte=1))
 
-    second = site.join("second", token_for(lead, "second"))
-    taken = RemoteLease.objects.filter(worker__name="second")
-    site.wait(taken.exists, "task of the second worker")
-    site.kill(second)
+    token_of_second = token_for(lead, "second")
+    second = site.join("second", token_of_second)
+    died_over(site, "second", token_of_second, second, open_leases.filter(worker__name="second"))
     back = site.join("first", token)
     site.wait(lambda: is_done(run), "end of the run")
 
@@ -135,6 +144,145 @@ def test_either_side_may_die_in_the_middle(site: Site, lead: User) -> None:
     assert all(decided_right(one) for one in tasks)
     back.terminate()
     assert back.wait(60) == STOPPED
+
+
+def whole(task: TuningTask) -> bool:
+    """Whether the ledger of a search has all that the generator offers, each line closed, whatever
+    rules rejected among them."""
+    lines = task.candidates.all()
+    (left,) = set(lines.filter(kernel=None, state=State.CANCELLED).values_list("reason", flat=True))
+    closed = not lines.filter(state__in=[State.QUEUED, State.RUNNING]).exists()
+    node = task.template_node
+    offered = node.offered + len(node.rejected_for(task.run.target))
+    assert (lines.count(), closed) == (offered, True), task
+    return "was spent" in left
+
+
+def test_a_run_with_a_budget_asks_for_builds_as_it_searches(site: Site, lead: User) -> None:
+    run = start(measurements=9)
+    worker = site.join("bench", token_for(lead, "bench"))
+    site.wait(lambda: is_done(run), "end of the run")
+    tasks = list(TuningTask.objects.filter(run=run).select_related("template_node", "run"))
+    assert {(one.state, one.attempts, one.worker) for one in tasks} == {(State.DONE, 1, "bench")}
+    assert all(one.title and one.operands and one.shape and one.spent_s > 0 for one in tasks)
+    assert all(decided_right(one) and whole(one) for one in tasks)
+    results = BenchmarkResult.objects.filter(task__run=run)
+    assert len(tasks) < results.count() <= 9 + len(tasks), "more than the defaults"
+    assert all("bandwidth" in one.metrics for one in results)
+    leases = RemoteLease.objects.filter(task__run=run)
+    assert {one.end for one in leases} == {LeaseEnd.FINISHED}
+    assert sum(one.results for one in leases) == results.count()
+    worker.terminate()
+    assert worker.wait(60) == STOPPED, site.said("bench")
+
+
+def died_over(
+    site: Site,
+    name: str,
+    token: str,
+    worker: subprocess.Popen[bytes],
+    wanted: QuerySet[RemoteLease],
+) -> RemoteLease:
+    """A lease that a worker held when it was killed. The server goes first, so that nothing ends it
+    afterwards; where it ended just before, another is waited for."""
+    while True:
+        site.wait(wanted.exists, "such a lease")
+        site.kill(site.server)
+        site.kill(worker)
+        site.serve()
+        if (found := wanted.first()) is not None:
+            return found
+        worker = site.join(name, token)
+
+
+def test_a_search_goes_on_when_either_side_died(site: Site, lead: User) -> None:
+    """kill -9 of the server while builds are asked for, then of the worker; another goes on from
+    what was measured, as it does after a pause, and a cancelled run ends at once."""
+    run = start(measurements=24)
+    token = token_for(lead, "first")
+    first = site.join("first", token)
+    results = BenchmarkResult.objects.filter(task__run=run)
+    site.wait(lambda: results.count() >= 2, "result of a candidate that was asked for")
+    site.kill(site.server)
+    seen = set(results.values_list("pk", flat=True))
+    site.serve()
+    site.wait(lambda: results.count() > len(seen), "result after the server came back")
+    searched = RemoteLease.objects.filter(ended_at=None, results__gte=2)
+    left = died_over(site, "first", token, first, searched).tuned
+    before = dict(left.candidates.filter(result__isnull=False).values_list("pk", "result"))
+    assert len(before) >= 1
+
+    site.join("second", token_for(lead, "second"))
+    site.wait(lambda: is_done(run), "end of the run")
+    tasks = list(TuningTask.objects.filter(run=run).select_related("template_node", "run"))
+    assert all(decided_right(one) and whole(one) for one in tasks)
+    after = dict(left.candidates.filter(result__isnull=False).values_list("pk", "result"))
+    assert before.items() <= after.items(), "what was measured is kept"
+    leases = RemoteLease.objects.filter(task__run=run)
+    assert leases.filter(end=LeaseEnd.FINISHED).count() == len(tasks)
+    takers = set(leases.filter(task=left).values_list("worker__name", flat=True))
+    assert takers == {"first", "second"}
+    assert sum(one.results for one in leases) == results.count(), "nothing is counted twice"
+
+    cancelled = start(seconds=3600)
+    found = BenchmarkResult.objects.filter(task__run=cancelled)
+    site.wait(lambda: found.count() >= 2, "result of a long search")
+    open_leases = RemoteLease.objects.filter(ended_at=None, worker__name="second")
+    row = Worker.objects.get(name="second")
+    controls.steer(row, Control.PAUSE, lead, "the room is hot")
+    site.wait(lambda: not open_leases.exists(), "task given back")
+    count = found.count()
+    controls.steer(row, Control.GO, lead, "cool again")
+    site.wait(lambda: found.count() > count, "result after the pause")
+    assert ledger.cancel(TuningRun.objects.get(pk=cancelled.pk), lead, "not needed")
+    site.wait(lambda: "was cancelled" in site.said("second"), "line of the worker")
+    site.wait(lambda: not open_leases.exists(), "end of the cancelled work")
+    rows = Candidate.objects.filter(task__run=cancelled)
+    assert not rows.filter(state__in=[State.QUEUED, State.RUNNING]).exists()
+    assert found.count() >= 2, "what was measured stays"
+
+
+def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
+    site: Site, lead: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kill -9 of the worker that has them, which waits for its device; another goes on and records
+    what one with the database does."""
+    alert = own_alert(monkeypatch)
+    locks = site.var / "locks"
+    first = site.join("first", token_for(lead, "first"), "--device-locks", str(locks))
+    site.wait(Worker.objects.filter(name="first").exists, "worker")
+    with exclusive("cpu", locks):
+        (asked,) = asking.ask(alert, lead)
+        row = asked.remeasurement
+        assert row is not None
+        leases = RemoteLease.objects.filter(remeasurement=row)
+        site.wait(leases.filter(ended_at=None, worker__name="first").exists, "lease")
+        begun = Remeasurement.objects.get().heartbeat_at
+        alive = Remeasurement.objects.filter(heartbeat_at__gt=begun)
+        site.wait(alive.exists, "sign of life while it waits for the device")
+        site.kill(first)
+    second = site.join("second", token_for(lead, "second"))
+    site.wait(lambda: not Remeasurement.objects.get().is_open, "end of it")
+
+    row.refresh_from_db()
+    assert (row.state, row.reason, row.worker, row.attempts) == (State.DONE, "", "second", 2)
+    assert 0 < row.samples <= row.samples_due
+    points = list(row.points.select_related("datum__result__environment", "original__result"))
+    assert len(points) == 2
+    for point in points:
+        new, old = point.datum, point.original
+        assert new is not None
+        assert (new.series, new.revision, new.at) == (old.series, old.revision, old.at)
+        assert (new.source, new.build, new.kernel) == (Source.AGAIN, old.build, old.kernel)
+        assert new.samples and new.measured_at > old.measured_at
+        assert new.result is not None and old.result is not None
+        assert new.result.bindings == old.result.bindings
+        assert new.result.metrics.keys() == old.result.metrics.keys()
+        assert new.result.environment == old.result.environment
+    ends = dict(leases.values_list("worker__name", "end"))
+    assert ends["second"] == LeaseEnd.FINISHED
+    second.terminate()
+    assert second.wait(60) == STOPPED, site.said("second")
 
 
 def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:

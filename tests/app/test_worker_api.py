@@ -342,13 +342,11 @@ def test_a_process_that_comes_back_may_deliver_and_another_may_not(
     assert seen["kernel"] == kernels(task)[0], "it is not measured again"
 
 
-def test_tasks_of_other_devices_and_searches_are_left_to_others(
-    remote: Remote, task: TuningTask
-) -> None:
+def test_tasks_of_other_devices_are_left_to_others(remote: Remote, task: TuningTask) -> None:
     runs = TuningRun.objects.filter(pk=task.run_id)
     for fields in (
-        *({"device": "cpu-gfx942"}, {"target": "gfx942"}, {"budget_s": 5.0}),
-        *({"max_compiles": 3}, {"max_measurements": 3}),
+        {"device": "cpu-gfx942"},
+        {"target": "gfx942"},
     ):
         before = runs.values(*fields).get()
         runs.update(**fields)

@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from django.utils import timezone
 
 from codegen_app.models import (
     ApiToken,
     Artifact,
     Scope,
-    TuningRun,
     Worker,
 )
 from codegen_app.services import tokens
 from scheduler.joining.version import PROTOCOL
 from scheduler.outcome import UserError
-from tests.app import factories
 from tests.support.remote_worker import (
     DEVICE,
     Remote,
@@ -149,26 +146,11 @@ def test_a_worker_has_a_rate_of_its_own(remote: Remote, settings: Any) -> None:
     assert statuses == [200] * 10 + [429]
 
 
-def test_a_search_that_no_remote_worker_does_says_so(
-    remote: Remote, client: Client, lead: User
-) -> None:
-    client.force_login(lead)
-    run = factories.task().run
-    words = "only remote workers serve measure.cpu now"
-    assert words not in client.get(run.get_absolute_url()).content.decode()
-    TuningRun.objects.update(budget_s=60.0)
-    assert words in client.get(run.get_absolute_url()).content.decode()
-    local = {"host": "h", "pid": 1, "queues": ["measure.cpu"], "seen_at": timezone.now()}
-    Worker.objects.create(name="local", started_at=timezone.now(), **local)
-    TuningRun.objects.update(note="another look")
-    assert words not in client.get(run.get_absolute_url()).content.decode()
-
-
 def test_the_description_has_every_address_and_its_bodies(client: Client, lead: User) -> None:
     client.force_login(lead)
     described = client.get("/api/v1/openapi.json").json()
     paths = {path for path in described["paths"] if "/worker/" in path}
-    ends = ("hello", "lease", "progress", "finish", "give-up", "leave")
+    ends = ("hello", "lease", "builds", "progress", "finish", "give-up", "leave")
     assert paths == {f"/api/v1/worker/{end}" for end in ends} | {
         "/api/v1/worker/leases/{key}/files/{digest}"
     }

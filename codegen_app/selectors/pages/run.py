@@ -11,11 +11,10 @@ from typing import Any
 from django.db.models import Prefetch
 from django.urls import reverse
 
-from codegen_app.models import OPEN_STATES, Candidate, Selection, State, TuningRun, TuningTask
+from codegen_app.models import Candidate, Selection, State, TuningRun, TuningTask
 from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
-from codegen_app.selectors.measured import only_remote
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
@@ -143,7 +142,7 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (6 queries, 1 more for a search that is open); raises ``TuningRun.DoesNotExist``."""
+    """One run (6 queries); raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -161,7 +160,7 @@ def run_page(pk: int) -> RunPage:
         )
         for candidate in candidates
     )
-    waiting, begun = (*_waiting(candidates), *_nobody(rows[0])), _begun_with(candidates)
+    waiting, begun = _waiting(candidates), _begun_with(candidates)
     return RunPage(rows[0], _best(ledger), ledger, _curves(ledger), waiting, begun)
 
 
@@ -211,18 +210,6 @@ def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _nobody(run: RunRow) -> tuple[str, ...]:
-    """That a search waits for a worker with the database, where all that live have none."""
-    if not run.budget or run.modelled or run.state not in OPEN_STATES:
-        return ()
-    if not only_remote(run.target):
-        return ()
-    return (
-        f"only remote workers serve measure.{run.target} now, and they do no runs with a budget:"
-        " start a worker with the database, or tune without one",
-    )
-
-
 def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
@@ -233,10 +220,9 @@ def _selected(candidates: Iterable[Candidate]) -> set[int]:
     for row in candidates:
         if row.kernel_id is not None and row.result is not None:
             by_kernel[row.task.problem_id, row.kernel_id].append(row)
+    # By the problems alone: they have few selections, and the candidates' kernels are thousands.
     serving = Selection.objects.filter(
-        until__isnull=True,
-        problem__in={problem for problem, _ in by_kernel},
-        kernel__in={kernel for _, kernel in by_kernel},
+        until__isnull=True, problem__in={problem for problem, _ in by_kernel}
     ).select_related("problem")
     return {
         row.pk

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from codegen_app.models import (
     BenchmarkResult,
+    Build,
     Datum,
     KernelUse,
+    Problem,
     RemeasuredPoint,
     Remeasurement,
     Series,
     Source,
     State,
-    TemplateNode,
 )
 from codegen_app.services import devices, engine, environments, history, outcomes, work
 from codegen_app.services import series as storing
@@ -27,14 +28,12 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import library_of
-from scheduler.codegen.problem import problem_of
-from scheduler.codegen.recorded_call import RecordedCall
-from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.operations import Lowered
+from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.results.points.model import RevisionKey, SeriesKey
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.again import measure_again
+from scheduler.tuning.repeating import Place, Site, Use, find_site
 
 _MOST_SITES = 5
 
@@ -44,10 +43,12 @@ def waiting(target: str) -> QuerySet[Remeasurement]:
     rows = Remeasurement.objects.filter(series__target=target)
     if not rows.filter(state=State.QUEUED).exists():
         return rows.none()
-    kinds = Q(pk__in=[])
-    for of, name in devices.models_here():
-        kinds |= Q(series__target=of, series__device_name=name)
-    return rows.filter(kinds)
+    return of_models(target, (name for of, name in devices.models_here() if of == target))
+
+
+def of_models(target: str, names: Iterable[str]) -> QuerySet[Remeasurement]:
+    """What is for a device of that target, of one of these models."""
+    return Remeasurement.objects.filter(series__target=target, series__device_name__in=set(names))
 
 
 def run(row: Remeasurement) -> None:
@@ -90,23 +91,13 @@ class _Progress:
             return dict(self._fields)
 
 
-@dataclass(frozen=True)
-class _Site:
-    """A node of the series' problem as it is scheduled now, at the series' sizes."""
-
-    row: TemplateNode
-    node: SchedulerNode
-    lowered: Lowered
-    bindings: dict[str, int]
-
-
 def _measure(
     row: Remeasurement, device: DeviceInfo, progress: _Progress, cancellation: Cancellation
 ) -> None:
-    related = ("original__build__library", "original__build__kernel", "original__revision")
-    points = list(row.points.select_related(*related))
-    uses = _uses(row.series, points)
-    site = _site(row.series, uses)
+    points = points_of(row)
+    uses = uses_of(row.series, points)
+    problem = problem_of_series(row.series)
+    site = find_site(places_of(uses), problem.digest, row.series.sizes, _scheduled)
     candidates: dict[str, BuiltCandidate] = {}
     reasons: dict[str, str] = {}
     for point in points:
@@ -122,30 +113,43 @@ def _measure(
         site.bindings,
         candidates,
         device,
-        outcomes.seed(site.row.problem) if site.row.problem else 0,
+        outcomes.seed(problem),
         progress.tell,
         cancellation,
     )
     if cancellation.cancelled:
         raise Cancelled
-    with transaction.atomic():
-        state, why_none = _outcome(row, points, found, reasons)
-        work.finish(row, state, **why_none, **progress.fields())
-        for point in points:
-            outcome = found.get(str(point.pk))
-            if isinstance(outcome, Measurement):
-                datum = _record(point, row.series, outcome, device)
-                RemeasuredPoint.objects.filter(pk=point.pk).update(datum=datum, reason="")
-            else:
-                why = outcome.reason if isinstance(outcome, Rejected) else reasons[str(point.pk)]
-                RemeasuredPoint.objects.filter(pk=point.pk).update(reason=why[:500])
+    record(row, found, reasons, device, **progress.fields())
+
+
+@transaction.atomic
+def record(
+    row: Remeasurement,
+    found: Mapping[str, Measurement | Rejected],
+    reasons: Mapping[str, str],
+    device: DeviceInfo,
+    **fields: int,
+) -> None:
+    """Close a claimed one: what was measured, by point, each as a new point of its series, and why
+    the others were not. Raises ``work.LeaseLostError``."""
+    points = points_of(row)
+    state, why_none = _outcome(row, points, found, reasons)
+    work.finish(row, state, **why_none, **fields)
+    for point in points:
+        outcome = found.get(str(point.pk))
+        if isinstance(outcome, Measurement):
+            datum = _record(point, row.series, outcome, device)
+            RemeasuredPoint.objects.filter(pk=point.pk).update(datum=datum, reason="")
+        else:
+            why = outcome.reason if isinstance(outcome, Rejected) else reasons[str(point.pk)]
+            RemeasuredPoint.objects.filter(pk=point.pk).update(reason=why[:500])
 
 
 def _outcome(
     row: Remeasurement,
     points: list[RemeasuredPoint],
-    found: dict[str, Measurement | Rejected],
-    reasons: dict[str, str],
+    found: Mapping[str, Measurement | Rejected],
+    reasons: Mapping[str, str],
 ) -> tuple[State, dict[str, str]]:
     """Done where both sides have a time; else why a side has none."""
     for side in ("before", "after"):
@@ -160,53 +164,62 @@ def _outcome(
     return State.DONE, {}
 
 
-def _uses(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[KernelUse]]:
+def points_of(row: Remeasurement) -> list[RemeasuredPoint]:
+    """Its points with all that is recorded of their builds."""
+    related = ("original__build__library", "original__build__kernel", "original__revision")
+    return list(row.points.select_related(*related))
+
+
+def problem_of_series(series: Series) -> Problem:
+    """What its kernels solve: only series of ours are measured again."""
+    assert series.own_problem is not None
+    return series.own_problem
+
+
+def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Use]]:
     """By kernel: the calls that nodes of the problem make of it, the newest graph's first."""
     kernels = {point.original.kernel_id for point in points}
     rows = KernelUse.objects.filter(kernel__in=kernels, template_node__problem=series.own_problem)
-    found: dict[int, list[KernelUse]] = {}
-    related = ("kernel", "template_node__graph__file", "template_node__problem")
-    for use in rows.select_related(*related).order_by("-template_node__graph", "template_node"):
-        found.setdefault(use.kernel_id, []).append(use)
+    found: dict[int, list[Use]] = {}
+    related = ("kernel", "template_node__graph__file")
+    for row in rows.select_related(*related).order_by("-template_node__graph", "template_node"):
+        node = row.template_node
+        file = node.graph.file
+        place = Place(file.digest, file.size_bytes, node.name)
+        buffers = (*node.reads, *node.writes)
+        use = Use(place, tuple(row.kernel.args), row.call, buffers)
+        found.setdefault(row.kernel_id, []).append(use)
     return found
 
 
-def _site(series: Series, uses: dict[int, list[KernelUse]]) -> _Site:
-    """Where the kernels are called. Raises ``UserError`` where no graph has the problem now."""
-    rows = {use.template_node_id: use.template_node for each in uses.values() for use in each}
-    for row in list(rows.values())[:_MOST_SITES]:
-        try:
-            scheduled = engine.scheduled(row.graph.file.digest)
-            node = scheduled.node(row.name)
-        except (KeyError, FileNotFoundError):
-            continue
-        lowered = scheduled.schedule.lowered
-        if row.problem is None or problem_of(node, lowered).digest != row.problem.digest:
-            continue
-        symbols = lowered.graph.symbols
-        bindings = {name: series.sizes.get(name, info.hint) for name, info in symbols.items()}
-        return _Site(row, node, lowered, bindings)
-    raise UserError(
-        "no imported graph has this problem as it was: this version of Kiln makes other kernels of"
-        " it, or the model was deleted"
-    )
+def places_of(uses: Mapping[int, list[Use]]) -> list[Place]:
+    """Where the problem is looked for: some nodes that made these calls."""
+    each = dict.fromkeys(use.place for of_kernel in uses.values() for use in of_kernel)
+    return list(each)[:_MOST_SITES]
+
+
+def kept_build(point: RemeasuredPoint, uses: Mapping[int, list[Use]]) -> Build:
+    """The build that is measured again. Raises ``UserError`` where there is none any more, or
+    nobody knows how it is called."""
+    build = point.original.build
+    if build is None or build.library is None or not uses.get(build.kernel_id):
+        raise UserError("its build is not kept any more")
+    return build
+
+
+def _scheduled(place: Place) -> Schedule | None:
+    try:
+        return engine.scheduled(place.graph).schedule
+    except FileNotFoundError:
+        return None
 
 
 def _candidate(
-    point: RemeasuredPoint, uses: dict[int, list[KernelUse]], site: _Site, device: DeviceInfo
+    point: RemeasuredPoint, uses: dict[int, list[Use]], site: Site, device: DeviceInfo
 ) -> BuiltCandidate:
     """The recorded build with its call at the site. Raises ``UserError``, ``FileNotFoundError``."""
-    build = point.original.build
-    of_kernel = uses.get(build.kernel_id, []) if build else []
-    if build is None or build.library is None or not of_kernel:
-        raise UserError("its build is not kept any more")
-    same = [use for use in of_kernel if use.template_node_id == site.row.pk]
-    use = (same or of_kernel)[0]
-    there, here = ([*node.reads, *node.writes] for node in (use.template_node, site.node))
-    call = RecordedCall(
-        use.kernel.name, use.kernel.args, use.call, dict(zip(there, here, strict=True))
-    )
-    request = call.request(device.target, site.bindings, site.lowered.buffers)
+    build = kept_build(point, uses)
+    request = site.request(build.kernel.name, uses[build.kernel_id], device.target)
     made = built(build, cached=True)
     if isinstance(made, Rejected):
         raise UserError(made.reason)
@@ -217,10 +230,9 @@ def _record(
     point: RemeasuredPoint, series: Series, measured: Measurement, device: DeviceInfo
 ) -> Datum:
     """A new point of the series at the place of the old one, measured now."""
-    original = point.original
-    build, problem = original.build, series.own_problem
+    original, problem = point.original, problem_of_series(series)
+    build = original.build
     assert build is not None
-    assert problem is not None
     result = BenchmarkResult.objects.create(
         kernel=build.kernel,
         build=build,

@@ -6,26 +6,31 @@ import uuid
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from codegen_app.models import (
     OPEN_STATES,
     Control,
     LeaseEnd,
+    Remeasurement,
     RemoteLease,
     State,
     TuningRun,
     TuningTask,
     Worker,
 )
-from codegen_app.services import controls, ledger, work
+from codegen_app.services import controls, ledger, queue, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.queue import Kind, queue_name
+from codegen_app.services.remeasuring import doing as remeasuring
 from scheduler.joining.protocol import Say
 
 _SAYS = {Control.GO: Say.GO, Control.PAUSE: Say.PAUSE, Control.DRAIN: Say.DRAIN}
-_TASK = ("run__graph__file", "template_node", "problem")
+_RELATED = (
+    *("worker", "task__run__graph__file", "task__template_node", "task__problem"),
+    "remeasurement__series__own_problem",
+)
 
 
 class OverError(Exception):
@@ -47,44 +52,64 @@ def take(worker: Worker) -> RemoteLease | None:
 
     The same again for a worker that asks again: the answer may not have arrived.
     """
-    held = worker.leases.filter(ended_at=None).select_related("task").first()
+    held = _held_by(worker).first()
     if held is not None:
-        if held.task.claim == held.claim and work.extend(held.task):
+        if held.work.claim == held.claim and work.extend(held.work):
             return _whole(held)
         end(held, LeaseEnd.EXPIRED)
-    for queue in worker.queues:
-        if controls.is_open(queue, worker.control, worker.pinned_to):
+    for name in worker.queues:
+        if controls.is_open(name, worker.control, worker.pinned_to):
             try:
-                lease = _next(worker, queue)
+                lease = _next(worker, name)
             except IntegrityError:  # it asked twice at once: the other has a task
                 return None
             if lease is not None:
-                _begin(lease.task)
+                if lease.task is not None:
+                    _begin(lease.task)
                 return _whole(lease)
     return None
 
 
 @transaction.atomic
-def _next(worker: Worker, queue: str) -> RemoteLease | None:
-    task = work.claim_next(waiting(worker, queue), worker.name)
+def _next(worker: Worker, served: str) -> RemoteLease | None:
+    """What an alert asks for before tuning, as of workers beside the database."""
+    row = work.claim_next(waiting_again(worker, served), worker.name)
+    if row is not None:
+        return RemoteLease.objects.create(
+            key=uuid.uuid4().hex, worker=worker, remeasurement=row, claim=row.claim
+        )
+    task = work.claim_next(waiting(worker, served), worker.name)
     if task is None:
         return None
+    searches = task.run.has_budget
+    if searches:
+        queue.notify(Kind.COMPILE)  # whose workers look at what it may ask for
     return RemoteLease.objects.create(
-        key=uuid.uuid4().hex, worker=worker, task=task, claim=task.claim
+        key=uuid.uuid4().hex,
+        worker=worker,
+        task=task,
+        claim=task.claim,
+        offered=None if searches else {},
     )
 
 
-def waiting(worker: Worker, queue: str) -> QuerySet[TuningTask]:
-    """Tasks of a queue that a worker elsewhere can do: planned candidates, all of them built, on a
-    device that it has. Those that ask for builds as they search need the database."""
-    target = queue.removeprefix(queue_name(Kind.MEASURE, ""))
+def waiting(worker: Worker, served: str) -> QuerySet[TuningTask]:
+    """Tasks of a queue on a device that the worker has: planned candidates, all of them built, or
+    searches, which ask for builds as they go."""
+    target = served.removeprefix(queue_name(Kind.MEASURE, ""))
     devices = [one["id"] for one in worker.devices if one["target"] == target]
-    return ledger.ready_tasks(target).filter(
-        run__device__in=devices,
-        run__budget_s=None,
-        run__max_compiles=None,
-        run__max_measurements=None,
-    )
+    return ledger.ready_tasks(target).filter(run__device__in=devices)
+
+
+def waiting_again(worker: Worker, served: str) -> QuerySet[Remeasurement]:
+    """Builds of a queue's target to be measured again on a device model that the worker has."""
+    target = served.removeprefix(queue_name(Kind.MEASURE, ""))
+    names = [one["name"] for one in worker.devices if one["target"] == target]
+    return remeasuring.of_models(target, names)
+
+
+def _held_by(worker: Worker) -> QuerySet[RemoteLease]:
+    return worker.leases.filter(ended_at=None).select_related("task", "remeasurement")
 
 
 def _begin(task: TuningTask) -> None:
@@ -97,8 +122,7 @@ def _begin(task: TuningTask) -> None:
 
 
 def _whole(lease: RemoteLease) -> RemoteLease:
-    related = [f"task__{name}" for name in _TASK]
-    return RemoteLease.objects.select_related("worker", "task", *related).get(pk=lease.pk)
+    return RemoteLease.objects.select_related(*_RELATED).get(pk=lease.pk)
 
 
 def find(worker: Worker, key: str) -> RemoteLease:
@@ -113,7 +137,7 @@ def find(worker: Worker, key: str) -> RemoteLease:
 def held(worker: Worker, key: str) -> RemoteLease:
     """The same of one that holds. Raises ``OverError``."""
     lease = find(worker, key)
-    if lease.ended_at is not None or lease.task.claim != lease.claim:
+    if lease.ended_at is not None or lease.work.claim != lease.claim:
         raise OverError(over(lease))
     return lease
 
@@ -121,30 +145,41 @@ def held(worker: Worker, key: str) -> RemoteLease:
 def over(lease: RemoteLease) -> str:
     """End a lease whose task is another's by now; why, in one line."""
     end(lease, LeaseEnd.EXPIRED)
-    run = lease.task.run
-    if run.state == State.CANCELLED:
-        return f"run {run.pk} was cancelled"
+    row = lease.work
+    if lease.task is not None and lease.task.run.state == State.CANCELLED:
+        return f"run {lease.task.run_id} was cancelled"
+    if lease.task is None and row.state == State.CANCELLED:
+        return "measuring again was cancelled"
     if lease.end not in ("", LeaseEnd.EXPIRED):
         return "this lease has ended"
+    if not row.is_open and row.reason:
+        return f"the task is {row.state}: {row.reason}"
     return "the lease ran out, and the task was given on"
 
 
 def end(lease: RemoteLease, how: LeaseEnd) -> None:
     """Close a lease's row, once."""
-    RemoteLease.objects.filter(pk=lease.pk, ended_at=None).update(ended_at=Now(), end=how)
+    RemoteLease.objects.filter(pk=lease.pk, ended_at=None).update(
+        ended_at=Now(), end=how, offered={}, asked=[]
+    )
 
 
 def settle(worker: Worker, holds: str) -> None:
     """What a process of before held goes back, except the lease that this one ``holds``."""
-    for lease in worker.leases.filter(ended_at=None).exclude(key=holds).select_related("task"):
-        if lease.task.claim == lease.claim:
+    for lease in _held_by(worker).exclude(key=holds):
+        if lease.work.claim == lease.claim:
             fault = Fault(f"the worker {worker} ended while it worked on this", of_row=True)
-            work.put_off(lease.task, fault)
+            work.put_off(lease.work, fault)
         end(lease, LeaseEnd.FAILED)
 
 
-def spent(lease: RemoteLease) -> dict[str, Any]:
-    """How long the task was worked on, by this database's clock."""
-    row = RemoteLease.objects.filter(pk=lease.pk).annotate(now=Now()).get()
-    seconds = max(0.0, (row.now - row.begun_at).total_seconds())
-    return {"spent_s": lease.task.spent_s + seconds}
+def spent(lease: RemoteLease, seconds: float | None) -> dict[str, Any]:
+    """What the task has spent by now, for its row: the seconds that its worker says, and at most
+    those since it has it. Part of the transaction that writes them."""
+    row = RemoteLease.objects.select_for_update().annotate(now=Now()).get(pk=lease.pk)
+    most = max(0.0, (row.now - row.begun_at).total_seconds())
+    total = most if seconds is None else min(seconds, most)
+    if total <= row.spent_s:
+        return {}
+    RemoteLease.objects.filter(pk=lease.pk).update(spent_s=total)
+    return {"spent_s": F("spent_s") + (total - row.spent_s)}

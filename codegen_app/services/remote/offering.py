@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 
 from django.conf import settings
 
@@ -11,24 +13,28 @@ from codegen_app.models import (
     Artifact,
     BenchmarkResult,
     Build,
+    Candidate,
     GeneratedKernel,
+    KernelUse,
     LeaseEnd,
     RemoteLease,
     State,
     TuningTask,
 )
-from codegen_app.services import builds, outcomes, work
+from codegen_app.services import budgets, builds, modelled, outcomes, searching, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.remote import leasing
-from codegen_app.services.searching import planned_with
 from scheduler.benchmark.measurement import Check
-from scheduler.joining.protocol import Library, Loss, Result, Samples, Task
+from scheduler.joining.protocol import Built, Library, Loss, Result, Samples, Task
 from scheduler.outcome import Stage
+from scheduler.tuning.known import Known
 
 
 def task_of(lease: RemoteLease) -> Task:
     """All that measuring it needs; its files are fetched by their digests."""
-    task, run, graph = lease.task, lease.task.run, lease.task.run.graph.file
+    task = lease.tuned
+    run, graph = task.run, task.run.graph.file
+    begins_with, begins = modelled.start_lines(task)
     return Task(
         lease=lease.key,
         seconds=float(settings.WORK_LEASE_S),
@@ -41,14 +47,35 @@ def task_of(lease: RemoteLease) -> Task:
         bindings=dict(run.bindings),
         seed=outcomes.seed(task.problem),
         strategy=run.strategy,
-        libraries=tuple(_libraries(task)),
+        libraries=() if run.has_budget else tuple(_libraries(task)),
         seen=tuple(_seen(task)),
+        budget=budgets.share_of_budget(task) if run.has_budget else None,
+        known=tuple(_known(task)),
+        begins_with=begins_with,
+        begins=tuple(begins),
     )
+
+
+def built(row: Candidate, since: datetime) -> Built | None:
+    """What became of a candidate's build; None while it is open. What was compiled before ``since``
+    counts as known."""
+    assert row.kernel is not None
+    build = row.build
+    if build is None:
+        return Built(row.kernel.name, loss=Loss(Stage(row.stage), row.reason))
+    if build.is_open:
+        return None
+    if build.state != State.DONE or build.library is None:
+        loss = Loss(Stage.COMPILE, build.reason or "the build was cancelled")
+        return Built(row.kernel.name, loss=loss)
+    library = library_of(row.kernel, build, build.library)
+    known = build.cached or build.created_at < since
+    return Built(row.kernel.name, library=replace(library, cached=known))
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:
     """A file that the leased task names. Raises ``leasing.OverError`` for any other."""
-    task = lease.task
+    task = lease.tuned
     if task.run.graph.file.digest == digest:
         return task.run.graph.file
     row = task.candidates.filter(build__state=State.DONE, build__library__digest=digest)
@@ -61,22 +88,17 @@ def file_of(lease: RemoteLease, digest: str) -> Artifact:
 def missing(lease: RemoteLease, digest: str, line: str) -> leasing.OverError:
     """A file of the task's is not in the storage: a library is built again, and the task waits.
     What is to be raised."""
-    for row in lease.task.candidates.filter(build__library__digest=digest).select_related("build"):
+    task = lease.tuned
+    for row in task.candidates.filter(build__library__digest=digest).select_related("build"):
         assert row.build is not None
         builds.queue_again(row.build)
-    work.put_off(lease.task, Fault(line))
+    work.put_off(task, Fault(line))
     leasing.end(lease, LeaseEnd.FAILED)
     return leasing.OverError(line)
 
 
-def _libraries(task: TuningTask) -> Iterator[Library]:
-    """Of the planned kernels; one whose library was removed is none that the worker can try."""
-    for row in planned_with(task).values():
-        if row.build is not None and row.kernel is not None and row.build.library is not None:
-            yield _library(row.kernel, row.build, row.build.library)
-
-
-def _library(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
+def library_of(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
+    """A kernel's library as it is named to a worker."""
     return Library(
         kernel=kernel.name,
         digest=file.digest,
@@ -90,6 +112,20 @@ def _library(kernel: GeneratedKernel, build: Build, file: Artifact) -> Library:
         flags=tuple(build.flags),
         resources=build.resources,
     )
+
+
+def _libraries(task: TuningTask) -> Iterator[Library]:
+    """Of the planned kernels; one whose library was removed is none that the worker can try."""
+    for row in searching.planned_with(task).values():
+        if row.build is not None and row.kernel is not None and row.build.library is not None:
+            yield library_of(row.kernel, row.build, row.build.library)
+
+
+def _known(task: TuningTask) -> list[Known]:
+    """Winners of other problems of the template that makes the default."""
+    default = KernelUse.objects.filter(template_node=task.template_node, is_default=True)
+    template = default.values_list("kernel__template", flat=True).first()
+    return searching.known(task.run.target, template) if template else []
 
 
 def _seen(task: TuningTask) -> list[Result]:

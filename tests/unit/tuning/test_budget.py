@@ -86,3 +86,16 @@ def test_what_fits_is_tried_and_time_that_was_spent_is_called_spent() -> None:
 def test_the_time_for_trying_is_said_in_plain_figures(budget_s: float, said: str) -> None:
     meter = Meter(Budget(budget_s), clock=iter([0.0, budget_s]).__next__)
     assert f"({said} s;" in meter.no_more_measurements()
+
+
+@pytest.mark.parametrize(("counts", "seconds"), [(True, 7.0), (False, 3.0)])
+def test_waiting_for_builds_counts_where_the_builds_are_of_this_machine(
+    counts: bool, seconds: float
+) -> None:
+    now = [0.0]
+    meter = Meter(Budget(10.0), clock=lambda: now[0], waiting_counts=counts)
+    now[0] += 1.0
+    with meter.waiting():
+        now[0] += 4.0
+    now[0] += 2.0
+    assert (meter.seconds, meter.left_s) == (seconds, 10.0 - seconds)
