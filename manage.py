@@ -1,30 +1,11 @@
 #!/usr/bin/env python
-"""Django's command line for Kiln."""
+"""Django's command line for Kiln; ``kiln manage`` is the same without a checkout."""
 
 from __future__ import annotations
 
-import os
 import sys
 
-
-def main() -> None:
-    """Run one management command."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
-    from django.conf import settings  # noqa: PLC0415
-    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415
-    from django.core.management import execute_from_command_line  # noqa: PLC0415
-
-    try:
-        var = settings.VAR_DIR
-    except ImproperlyConfigured as error:
-        sys.exit(f"kiln: {error}")
-    # The demo decides by itself.
-    if sys.argv[1:2] != ["demo"]:
-        from codegen_app import system_user  # noqa: PLC0415
-
-        system_user.act_for(var)
-    execute_from_command_line(sys.argv)
-
+from codegen_app.command_line import manage
 
 if __name__ == "__main__":
-    main()
+    sys.exit(manage(sys.argv[1:], "manage.py"))

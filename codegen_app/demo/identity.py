@@ -11,6 +11,7 @@ from typing import NoReturn
 from django.conf import settings
 
 from codegen_app import postgres, system_user
+from codegen_app.config import layout
 from scheduler.outcome import UserError
 
 # A folder without either of these, and with more than these, is somebody else's.
@@ -42,14 +43,14 @@ def leave_root(var: Path, say: Callable[[str], None]) -> str:
     except postgres.PostgresError as error:
         raise UserError(str(error)) from None
     system_user.become()
-    os.chdir(settings.BASE_DIR)
     os.environ.update(KILN_VAR=str(var), HOME=str(var), USER=system_user.NAME)
     return _begin_again()
 
 
 def _begin_again() -> NoReturn:
     """The same command from its start, with settings that are read anew."""
-    command = (sys.executable, str(settings.BASE_DIR / "manage.py"), *sys.argv[1:])
+    os.chdir(layout.of(settings.BASE_DIR).work)
+    command = (sys.executable, "-m", "codegen_app", *sys.argv[1:])
     os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
 
 
@@ -59,7 +60,7 @@ def _closed(var: Path) -> str:
     if closed := system_user.first_closed(system_user.program_files(settings.BASE_DIR)):
         return f"{closed} is closed to the user {user}"
     if closed := system_user.first_closed(var.parents):
-        return f"{closed} is closed to the user {user}"
+        return f"{closed} is closed to the user {user} (KILN_VAR may name a folder elsewhere)"
     if var.stat().st_uid not in {0, system_user.uid()}:
         return f"{var} belongs to another user"
     entries = {path.name for path in var.iterdir()}

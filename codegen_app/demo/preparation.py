@@ -40,7 +40,8 @@ def check_port(host: str, port: int) -> None:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise UserError(
-                    f"port {port} is taken: stop what uses it, or run make demo PORT={port + 1}"
+                    f"port {port} is taken: stop what uses it, or give the demo"
+                    f" another, such as {port + 1}"
                 ) from None
             raise UserError(f"port {port} cannot be used: {error.strerror}") from None
 

@@ -30,11 +30,11 @@ COMMANDS = {
 OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 
-def parser(asked: str | None = None) -> argparse.ArgumentParser:
+def parser(
+    asked: str | None = None, program: str = "python -m scheduler"
+) -> argparse.ArgumentParser:
     """The whole command line, or what of it the command ``asked`` for needs."""
-    top = argparse.ArgumentParser(
-        prog="python -m scheduler", description="GPU kernels from a model's graph"
-    )
+    top = argparse.ArgumentParser(prog=program, description="GPU kernels from a model's graph")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for name in [asked] if asked in COMMANDS else COMMANDS:
         module = import_module(COMMANDS[name])
@@ -51,10 +51,10 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
     return top
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler") -> int:
     """Run one command; the exit status is 0, 1 (a failure of our own) or 2 (a user's mistake)."""
     given = sys.argv[1:] if argv is None else list(argv)
-    arguments = parser(given[0] if given else None).parse_args(given)
+    arguments = parser(given[0] if given else None, program).parse_args(given)
     try:
         if arguments.require_fence:
             import_module("scheduler.fence").require()

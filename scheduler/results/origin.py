@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import platform
 import subprocess
-import tomllib
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler.results.model import Origin
+from scheduler.version import kiln_version
 
 _CHECKOUT = Path(__file__).parents[2]
 _SECONDS = 10
@@ -24,15 +23,6 @@ def origin_now(commit: str = "") -> Origin:
         date=datetime.now(UTC).isoformat(),
         host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     )
-
-
-def kiln_version() -> str:
-    """Of the installed package, else of the checkout; "" where neither says it."""
-    with suppress(PackageNotFoundError):
-        return version("kiln")
-    with suppress(OSError, ValueError, KeyError):
-        return str(tomllib.loads((_CHECKOUT / "pyproject.toml").read_text())["project"]["version"])
-    return ""
 
 
 def kiln_commit() -> str:

@@ -27,8 +27,8 @@ from tests.support.demos import (
     empty_folder,
     environment,
     first_line,
-    free_port,
 )
+from tests.support.ports import free_port
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ def test_a_port_in_use_is_one_line_and_starts_nothing(var: Path) -> None:
     assert process.returncode == 1
     assert said == ""
     assert errors.splitlines() == [
-        f"CommandError: port {number} is taken: stop what uses it, or run make demo "
-        f"PORT={number + 1}"
+        f"CommandError: port {number} is taken: stop what uses it, or give the demo another, such "
+        f"as {number + 1}"
     ]
     assert not postgres.cluster_for(var).home.exists()
 

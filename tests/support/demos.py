@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,14 +32,6 @@ def empty_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def free_port() -> int:
-    """A port that nobody listens at now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
-
-
 def environment(var: Path) -> dict[str, str]:
     """Of a command of this installation that works in a folder of its own."""
     others = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
@@ -49,12 +40,14 @@ def environment(var: Path) -> dict[str, str]:
 
 
 @contextmanager
-def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    """The demo, which is asked to end when the test is over."""
+def started(
+    command: Sequence[str | Path], cwd: Path, environ: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """A demo, which is asked to end when the test is over."""
     with subprocess.Popen(
-        [interpreter(), "manage.py", "demo", "--port", str(port)],
-        cwd=ROOT,
-        env=environment(var),
+        command,
+        cwd=cwd,
+        env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,6 +58,14 @@ def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
         finally:
             if process.poll() is None:
                 process.terminate()
+
+
+@contextmanager
+def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """The demo of this checkout."""
+    command = [interpreter(), "manage.py", "demo", "--port", str(port)]
+    with started(command, ROOT, environment(var)) as process:
+        yield process
 
 
 def first_line(process: subprocess.Popen[str]) -> str:

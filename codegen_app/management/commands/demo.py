@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
 from codegen_app import postgres, system_user
+from codegen_app.config.layout import LAYOUT
 from codegen_app.demo import identity, models, preparation
 from codegen_app.demo.database import DatabaseServer
 from codegen_app.demo.processes import Supervisor
@@ -97,7 +98,7 @@ class Command(BaseCommand):
                 self._database.start()
                 self._stop.check()
                 # After the database server, which is no child to be killed with the others.
-                supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
+                supervisor = Supervisor(LAYOUT.work, var / "log", self._environment())
                 try:
                     self._serve(supervisor, host, port)
                 finally:
@@ -184,7 +185,7 @@ class Command(BaseCommand):
 
 
 def _hold(lock: IO[str]) -> None:
-    """One demo at a time in a checkout."""
+    """One demo at a time in a folder."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
