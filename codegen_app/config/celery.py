@@ -6,16 +6,31 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+from django.conf import settings
 
 from codegen_app.broker import transport
+from codegen_app.config.starting import in_one_line
+from codegen_app.config.tracing import tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
+with in_one_line():
+    _ = settings.VAR_DIR
 
 transport.register()
 app = Celery("kiln")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["codegen_app"])
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _start_traces(**_: Any) -> None:
+    tracing.start("kiln-worker")
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator]
+def _end_traces(**_: Any) -> None:
+    tracing.end()
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from codegen_app.config.tracing import tracing
+
 #: Where a request's own id is, among its environment.
 REQUEST_ID = "kiln.request_id"
 _ABOUT = "_kiln_about"  # an exception's attribute: it is logged where the context is over
@@ -47,8 +49,8 @@ def about(**ids: Any) -> Iterator[None]:
 
 
 def of(record: logging.LogRecord) -> dict[str, Any]:
-    """``request_id``, ``user_id`` and the rows' ids, as far as they are known of a record. Nothing
-    is asked for: a log must not need the database."""
+    """``request_id``, ``user_id``, the trace's and the rows' ids, as far as they are known of a
+    record. Nothing is asked for: a log must not need the database."""
     request = getattr(record, "request", None) or _request.get()
     found: dict[str, Any] = {}
     environment = getattr(request, "META", {})
@@ -59,4 +61,4 @@ def of(record: logging.LogRecord) -> dict[str, Any]:
     if user_id is not None:
         found["user_id"] = user_id
     error = record.exc_info[1] if record.exc_info else None
-    return {**found, **_about.get(), **getattr(error, _ABOUT, {})}
+    return {**found, **tracing.ids(), **_about.get(), **getattr(error, _ABOUT, {})}

@@ -83,10 +83,15 @@ def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ)
     return [part.strip() for part in text(name, default, environ).split(",") if part.strip()]
 
 
-def folder(name: str, default: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """A folder's absolute path; it need not exist yet."""
+def folder(name: str, default: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
+    """A folder's absolute path; it need not exist yet. Without a default, which is in the user's
+    home, it has to be named."""
     value = text(name, environ=environ)
-    return Path(value).expanduser().resolve() if value else default
+    if value:
+        return Path(value).expanduser().resolve()
+    if default is None:
+        raise ImproperlyConfigured(f"{name} is not set, and this user has no home: name a folder")
+    return default
 
 
 def site(name: str, environ: Mapping[str, str] = os.environ) -> str:

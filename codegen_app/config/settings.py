@@ -1,7 +1,7 @@
 """Django's settings. Everything that differs between installations is an environment variable.
 
 ``deploy/README.md`` lists the variables; ``env.py`` reads them. Without any, the application
-uses the database, the queue and the files that ``make demo`` keeps for this checkout.
+uses the database, the queue and the files that the demo keeps for this installation.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 import secrets
 from datetime import timedelta
-from pathlib import Path
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.config import broker, env, sign_in, storage
+from codegen_app.config import broker, env, sign_in, storage, tracing
+from codegen_app.config.layout import LAYOUT
 from codegen_app.postgres import cluster_for
 
-BASE_DIR = Path(__file__).resolve().parents[2]
-VAR_DIR = env.folder("KILN_VAR", BASE_DIR / "var")
+BASE_DIR = LAYOUT.packages
+VAR_DIR = env.folder("KILN_VAR", LAYOUT.data(env.text("XDG_DATA_HOME")))
 
 DEBUG = env.flag("KILN_DEBUG", default=False)
 # Commands run without a key of one's own; pages are not served without (serving.py).
@@ -64,6 +64,10 @@ MIDDLEWARE = [
     "codegen_app.pagecache.keep.FreshMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+# Whether requests and work are traced; what only asks whether the site lives is not.
+if tracing.is_on():
+    _probes = "codegen_app.server.probes.ProbesMiddleware"
+    MIDDLEWARE.insert(MIDDLEWARE.index(_probes) + 1, "codegen_app.server.traces.TracesMiddleware")
 if READ_NEEDS_LOGIN:
     MIDDLEWARE.append("codegen_app.access.returning.LoginMiddleware")
 # Last, so that what it answers while logins are stopped goes through all the others.
@@ -75,7 +79,7 @@ WSGI_APPLICATION = "codegen_app.config.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [LAYOUT.site / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -145,7 +149,7 @@ TIME_ZONE = "UTC"
 DATETIME_FORMAT, DATE_FORMAT = "Y-m-d H:i:s", "Y-m-d"
 
 STATIC_URL = "static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [LAYOUT.site / "static"]
 STATIC_ROOT = VAR_DIR / "static"
 MEDIA_ROOT = VAR_DIR / "artifacts"
 STORAGES = {
@@ -235,6 +239,9 @@ CELERY_BROKER_URL = broker.checked(env.text("KILN_BROKER_URL", broker.DEFAULT))
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.TRANSPORT_OPTIONS
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker that is away comes back some time
+# RabbitMQ's: a worker is silent while it works, for longer than any heartbeat. Whether it lives is
+# in the rows, and a connection whose other end is gone is noticed by TCP.
+CELERY_BROKER_HEARTBEAT = 0
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

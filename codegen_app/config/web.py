@@ -6,8 +6,15 @@ What an installation wants otherwise it says on the command line (workers, bind)
 from __future__ import annotations
 
 import gc
+import os
 
 from codegen_app.config import env
+from codegen_app.config.tracing import tracing
+
+# Before numpy is loaded: the pages' matrices are small, and requests share the cores. A thread for
+# each core made the importance of 2,000 trials' parameters take twice as long, and more where the
+# cores are busy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 wsgi_app = "codegen_app.config.wsgi"
 worker_class = "codegen_app.server.worker.WaitressWorker"
@@ -30,3 +37,13 @@ def when_ready(_server: object) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, 20, 10)
+
+
+def post_fork(_server: object, _worker: object) -> None:
+    """In each process: what sends traces is a thread, which a fork does not have."""
+    tracing.start("kiln-web")
+
+
+def worker_exit(_server: object, _worker: object) -> None:
+    """What was traced last is sent."""
+    tracing.end()

@@ -9,9 +9,11 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import reverse
 
 from codegen_app.config import queries, serving
+from codegen_app.config.starting import in_one_line
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
-serving.check(settings)
+with in_one_line():
+    serving.check(settings)
 queries.limit_queries()
 application = get_wsgi_application()
 # All pages are imported here, once for all processes that are made of this one: else the first
