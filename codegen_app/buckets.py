@@ -128,7 +128,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
         """Put, list, read and delete an object of its own: everything that is needed."""
         name = f"check/{uuid.uuid4().hex}"
         self.ask()
-        self.save(name, ContentFile(b"by manage.py check --deploy"))
+        self.save(name, ContentFile(b"by kiln manage check --deploy"))
         try:
             self.listdir("check")
             self.open(name).close()

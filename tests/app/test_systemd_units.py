@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from codegen_app.models import Worker
-from tests.app.processes import ROOT
+from tests.app.processes import ROOT, worker_environment
 from tests.app.test_deployed import PRODUCTION
 from tests.app.test_real_workers import Workers
 
@@ -44,6 +45,12 @@ def commands(unit: str, instance: str = "") -> list[list[str]]:
         [part.replace("%i", instance).replace("%%", "%").replace("$$", "$") for part in command]
         for command in found
     ]
+
+
+def without_name(command: list[str]) -> list[str]:
+    """A worker's, without where its program is and what the worker is called."""
+    at = command.index("-n")
+    return [Path(command[0]).name, *command[1:at], *command[at + 2 :]]
 
 
 def test_systemd_takes_every_unit(tmp_path: Path) -> None:
@@ -102,4 +109,44 @@ def test_pages_and_tables_are_commands_of_this_checkout() -> None:
     )
     assert done.returncode == 0, done.stderr
     names = [command[1:3] for command in commands("kiln-setup.service")]
-    assert names == [["manage.py", "migrate"], ["manage.py", "collectstatic"]]
+    assert names == [["manage", "migrate"], ["manage", "collectstatic"]]
+
+
+def test_a_command_by_hand_has_the_environment_of_the_units(
+    transactional_db: None, tmp_path: Path
+) -> None:
+    """``kiln-manage``: values with blanks, signs and quotes, as systemd reads them."""
+    sender = "Kiln Team's <kiln@example.org>"
+    here = worker_environment(tmp_path, "")["DATABASE_URL"]
+    lines = ["# of the units", "", f"DATABASE_URL={here}", f"KILN_EMAIL_FROM={sender}"]
+    (tmp_path / "kiln.env").write_text("\n".join([*lines, f"KILN_VAR={tmp_path}"]))
+    script = tmp_path / "kiln-manage"
+    kiln = f"{sys.executable} -m codegen_app"
+    changed = (UNITS / "kiln-manage").read_text().replace(".venv/bin/kiln", kiln)
+    changed = changed.replace("/opt/kiln", str(ROOT)).replace("/etc/kiln", str(tmp_path))
+    if os.geteuid() == 0:
+        changed = changed.replace("runuser -u kiln --", "runuser -u root --")
+    else:
+        changed = changed.replace("runuser -u kiln --", "env")
+    script.write_text(changed)
+    asked = "from django.conf import settings as s; print(s.DEFAULT_FROM_EMAIL, s.VAR_DIR)"
+    done = subprocess.run(
+        ["sh", script, "shell", "--no-imports", "--command", asked],
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{sender} {tmp_path}\n"), done.stderr
+
+
+def test_what_the_readme_says_to_type_is_there() -> None:
+    text = (ROOT / "deploy" / "README.md").read_text()
+    named = set(re.findall(r"(?<![\w./])deploy/[\w./*@-]*[\w*]", text)) - {"deploy/.env"}
+    assert len(named) > 5
+    # "deploy/kiln-web" is what kubectl calls a Deployment
+    missing = [one for one in named if not list(ROOT.glob(one)) and "deploy/kiln" not in one]
+    assert missing == []
+    units = {one.name.partition("@")[0].removesuffix(".service") for one in UNITS.glob("*.service")}
+    enabled = " ".join(re.findall(r"^    systemctl enable .*", text, re.M))
+    assert {one for one in units if one not in enabled} == {"kiln-setup"}, "which the pages require"
