@@ -15,7 +15,8 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tuning", ("TuningRun", "TuningTask", "Candidate", "RetuneSchedule", "Selection")),
     ("Times", ("BenchmarkResult", "Environment", "Modelling", "ForeignKernel")),
     ("History", ("Series", "Datum", "Revision", "Conditions", "Batch")),
-    ("Upkeep", ("Worker", "Packing", "Artifact", "RetentionPolicy", "ApiToken", "AuditEntry")),
+    ("Upkeep", ("Worker", "Packing", "Artifact", "RetentionPolicy")),
+    ("People", ("Identity", "ApiToken", "AuditEntry")),
 )
 _OURS = "codegen_app"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
@@ -153,6 +154,26 @@ def _achieved_by_the_model(at: float, rows: Sequence[LimitRow]) -> list[go.Scatt
             hovertemplate="%{text}<extra></extra>",
         )
     ]
+
+
+@dataclass(frozen=True)
+class ManyPoints:
+    """A trace whose lists Plotly does not see: it looks at each of thousands of values twice.
+    ``values`` are by Plotly's names; what has a mapping there has lists of its own (``marker``)."""
+
+    trace: Any
+    values: Mapping[str, Any]
+
+
+def of_many(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
+    """A figure of traces with their lists, as JSON."""
+    found = plain(go.Figure([one.trace for one in traces], layout))
+    for drawn, one in zip(found["data"], traces, strict=True):
+        for name, values in one.values.items():
+            drawn[name] = (
+                {**drawn.get(name, {}), **values} if isinstance(values, Mapping) else values
+            )
+    return found
 
 
 def plain(figure: go.Figure) -> Figure:

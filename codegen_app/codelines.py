@@ -10,13 +10,14 @@ from pygments.lexers.python import PythonLexer
 
 from codegen_app.highlighting import highlight_lines
 
-CHUNK = 250  # lines: what the browser lays out, or asks for, at once
+CHUNK = 250  # lines: what the browser asks for at once
+ROWS = 25  # lines: what it lays out at once, a part of a frame's time
 
 
 def plain(text: str) -> SafeString:
     """A Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
-    return in_chunks([code_row("L", n, line) for n, line in enumerate(html, 1)])
+    return in_parts([code_row("L", n, line) for n, line in enumerate(html, 1)])
 
 
 def code_row(
@@ -38,10 +39,17 @@ def code_row(
     )
 
 
-def in_chunks(rows: Sequence[str]) -> SafeString:
-    """Rows in chunks, which the browser lays out only when they come into view."""
-    parts = (
-        f'<div class="chunk">{"".join(rows[at : at + CHUNK])}</div>'
-        for at in range(0, len(rows), CHUNK)
+def in_parts(rows: Sequence[str], is_shown: Sequence[bool] = ()) -> SafeString:
+    """Rows in parts, which the browser lays out only when they come into view; ``is_shown`` says
+    of each row whether it is while directives are hidden, and by it how high a part is."""
+    return SafeString(
+        "".join(
+            f'<div class="rows"{_heights(is_shown[at : at + ROWS])}>'
+            f"{''.join(rows[at : at + ROWS])}</div>"
+            for at in range(0, len(rows), ROWS)
+        )
     )
-    return SafeString("".join(parts))
+
+
+def _heights(is_shown: Sequence[bool]) -> str:
+    return f' data-shown="{sum(is_shown)}" data-lines="{len(is_shown)}"' if is_shown else ""

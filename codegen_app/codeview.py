@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from codegen_app.codecolumns import figures as _figures
 from codegen_app.codecolumns import listing_head, short, source_head
-from codegen_app.codelines import CHUNK, code_row, in_chunks
+from codegen_app.codelines import CHUNK, code_row, in_parts
 from codegen_app.highlighting import highlight_lines, listing_lexer, opened, source_lexer
 from codegen_app.selectors.modelled.view import ModelledView
 from codegen_app.selectors.pages.headers import HeaderPage
@@ -139,7 +139,15 @@ def listing_chunk(
 ) -> SafeString:
     """The lines of the chunk that begins with line ``first`` (1-based) of a listing; ``headers`` is
     where the sources of headers are shown, "" for nowhere."""
-    return SafeString("".join(_rows(view, first, first + CHUNK, modelled, headers)))
+    return _lines(view, first, first + CHUNK, modelled, headers)
+
+
+def _lines(
+    view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
+) -> SafeString:
+    """Lines ``first`` to ``end`` (exclusive) in the parts that the browser lays out."""
+    is_shown = [not _is_directive(line) for line in view.lines[first - 1 : end - 1]]
+    return in_parts(_rows(view, first, end, modelled, headers), is_shown)
 
 
 def _rows(
@@ -186,9 +194,8 @@ def _loop(
     """A loop's lines, each run of blocks in a chunk of its own."""
     chunks = []
     for first, last in loop.lines:
-        rows = "".join(_rows(view, first, last + 1, modelled, headers))
         lines = view.lines[first - 1 : last]
-        chunks.append(_chunk(rows, lines))
+        chunks.append(_chunk(_lines(view, first, last + 1, modelled, headers), lines))
     return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
@@ -223,7 +230,7 @@ def header(page: HeaderPage, kernel: str) -> SafeString:
         rows.append(code_row("L", number, html, css, margin=margin))
     head = '<span class="n">line</span><span class="x">instructions</span>'
     return SafeString(
-        f'<div class="cols">{head}<span class="t">header</span></div>{in_chunks(rows)}'
+        f'<div class="cols">{head}<span class="t">header</span></div>{in_parts(rows)}'
     )
 
 
@@ -271,7 +278,7 @@ def _source(
         rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
     folded = _comment_lines(page)
     head = source_head(modelled) + _fold(rows[:folded])
-    return SafeString(head + in_chunks(rows[folded:]))
+    return SafeString(head + in_parts(rows[folded:]))
 
 
 def _comment_lines(page: KernelPage) -> int:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from codegen_app.config import layout
+
 NAME = "kiln-postgres"
 STATE_FOLDER = Path("/var/lib")
 
@@ -130,17 +132,17 @@ def give(folder: Path) -> None:
                 os.chown(name, user.pw_uid, user.pw_gid, dir_fd=above, follow_symlinks=False)
 
 
-def program_files(checkout: Path) -> Iterator[Path]:
-    """What a process of Kiln reads: the interpreter, the packages, the checkout."""
+def program_files(packages: Path) -> Iterator[Path]:
+    """What a process of Kiln reads: the interpreter, what is Kiln's, the other packages."""
     yield Path(sys.executable)
     yield Path(sys.executable).resolve()
     yield Path(os.__file__)
-    for name in ("manage.py", "codegen_app", "scheduler", "templates", "static"):
-        yield checkout / name
-        yield from (path for path in (checkout / name).rglob("*") if "__pycache__" not in str(path))
+    for own in layout.of(packages).own_files():
+        yield own
+        yield from (path for path in own.rglob("*") if "__pycache__" not in str(path))
     for entry in filter(None, sys.path):
         folder = Path(entry)
-        if folder.is_dir() and folder != checkout:
+        if folder.is_dir() and (folder != packages or layout.of(packages).installed):
             for depth in range(1, _PACKAGE_DEPTH + 1):
                 yield from folder.glob("/".join("*" * depth))
 

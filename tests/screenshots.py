@@ -43,7 +43,7 @@ ANSWERS = """() => document.documentElement.dataset.ready
 # What is out of sight is not drawn (content-visibility), in a picture of the whole page neither.
 DRAW_ALL = """() => {
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(".codepane .chunk, .diff .part { content-visibility: visible !important; }");
+  sheet.replaceSync(".codepane .rows, .diff .part { content-visibility: visible !important; }");
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }"""
 UNFINISHED = {"queued", "running"}

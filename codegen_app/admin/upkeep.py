@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 
 from codegen_app.admin import columns
 from codegen_app.admin.acting import CancelMixin, ReleaseMixin
 from codegen_app.admin.readonly import ReadOnlyAdmin
-from codegen_app.models import Artifact, AuditEntry, Packing, Worker
+from codegen_app.models import Artifact, AuditEntry, Identity, Packing, Worker
 from codegen_app.services import packing
 from codegen_app.templatetags import kiln
 
@@ -32,6 +34,30 @@ class WorkerAdmin(ReadOnlyAdmin):
     list_filter = ("host",)
     search_fields = ("name", "host")
     ordering = ("-seen_at",)
+
+
+@admin.register(Identity)
+class IdentityAdmin(ReadOnlyAdmin):
+    """Which account is whose at the provider; one that is deleted opens its account no more."""
+
+    list_display = (
+        columns.text("user__username", "Account"),
+        columns.code("subject", "Subject"),
+        columns.text("issuer", "Provider"),
+        columns.moment("made_at", "Linked"),
+    )
+    list_select_related = ("user",)
+    search_fields = ("user__username", "subject")
+    search_help_text = "An account or a subject"
+    ordering = ("-pk",)
+
+    def delete_model(self, _: HttpRequest, obj: Model) -> None:
+        """The audit log hears of it wherever it is done (``access/events.py``)."""
+        obj.delete()
+
+    def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """The same of several."""
+        queryset.delete()
 
 
 def _packed(row: Any) -> str:

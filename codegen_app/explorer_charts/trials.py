@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
-from codegen_app.charts import Figure, plain
+from codegen_app.charts import Figure, ManyPoints, of_many
 from codegen_app.explorer_charts.axes import six_digits, time_axis, time_title, value_axis
 from codegen_app.explorer_charts.words import short
 from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED
@@ -53,7 +54,7 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
         }
     if not timed:
         del layout["yaxis"]
-    return plain(go.Figure(traces, layout))
+    return of_many(traces, layout)
 
 
 def _has_place(one: Trial, x: str) -> bool:
@@ -115,27 +116,32 @@ def _columned(parameter: Parameter, ats: Sequence[int]) -> list[float]:
 
 def _points(
     found: Explorer, name: str, group: Sequence[tuple[int, Trial]], x: str, place: int
-) -> go.Scatter:
+) -> ManyPoints:
     parameter = found.parameter(x)
     rows = [one for _, one in group]
     ats = [at for at, _ in group]
-    shown = _columned(parameter, ats) if parameter else [_place(one, x) for one in rows]
     symbol = _SYMBOLS[place % len(_SYMBOLS)]
     several = found.times == "modelled" or found.most_n > 1
-    return go.Scatter(
+    trace = go.Scatter(
         name=f"{name} ({len(rows)})",
         mode="markers",
-        x=shown,
-        y=[six_digits(one.time_us) for one in rows],
         error_y=_intervals(rows) if several and found.timed <= _MOST_INTERVALS else None,
-        marker={
-            "size": [14 if one.best else 7 for one in rows],
-            "symbol": ["star" if one.best else symbol for one in rows],
-        },
-        text=[one.kernel for one in rows],
-        customdata=ats,
+        marker={"size": 7, "symbol": symbol},
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
+    values: dict[str, Any] = {
+        "x": _columned(parameter, ats) if parameter else [_place(one, x) for one in rows],
+        "y": [six_digits(one.time_us) for one in rows],
+        "text": [one.kernel for one in rows],
+        "customdata": ats,
+    }
+    # Thousands of equal sizes are one: lists are sent only where a trial is the best.
+    if any(one.best for one in rows):
+        values["marker"] = {
+            "size": [14 if one.best else 7 for one in rows],
+            "symbol": ["star" if one.best else symbol for one in rows],
+        }
+    return ManyPoints(trace, values)
 
 
 def _intervals(rows: Sequence[Trial]) -> Figure:
@@ -152,7 +158,7 @@ def _intervals(rows: Sequence[Trial]) -> Figure:
     }
 
 
-def _best_line(found: Explorer, x: str) -> go.Scatter:
+def _best_line(found: Explorer, x: str) -> ManyPoints:
     """Steps down at each trial that was faster than all before, then on to the last trial."""
     steps = [(one.order if x == TRIED else one.at_s, one.time_us) for one in found.best]
     steps = [(at, time) for at, time in steps if at is not None]
@@ -160,15 +166,15 @@ def _best_line(found: Explorer, x: str) -> go.Scatter:
     last = max((end for end in ends if end is not None), default=None)
     if steps and last is not None:
         steps.append((last, steps[-1][1]))
-    return go.Scatter(
+    trace = go.Scatter(
         name="best so far",
         mode="lines",
         line={"shape": "hv", "width": 1.5},
-        x=[round(float(at or 0.0), 4) for at, _ in steps],
-        y=[six_digits(time) for _, time in steps],
         hovertemplate="best so far: %{y:.4g} µs<extra></extra>",
         meta="best",
     )
+    places = [round(float(at or 0.0), 4) for at, _ in steps]
+    return ManyPoints(trace, {"x": places, "y": [six_digits(time) for _, time in steps]})
 
 
 _Failed = tuple[str, float, int, str, int | None]
@@ -197,21 +203,26 @@ def _why(one: Trial) -> str:
     return f"{text}<br>{one.stage}: {short(one.reason)}" if one.stage else text
 
 
-def _failures(failed: Sequence[_Failed], state: str, row: int, x: str) -> go.Scatter:
+def _failures(failed: Sequence[_Failed], state: str, row: int, x: str) -> ManyPoints:
     own = [one for one in failed if one[0] == state]
     counted = any(count > 1 for _, _, count, _, _ in own)
-    return go.Scatter(
+    trace = go.Scatter(
         name=f"{state} ({sum(one[2] for one in own)})",
         mode="markers+text" if counted else "markers",
-        x=[one[1] for one in own],
-        y=[row] * len(own),
         yaxis="y2",
         marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5}},
-        text=[f" {one[2]}" if one[2] > 1 else "" for one in own] if counted else None,
         textposition="middle right",
-        hovertext=[one[3] for one in own],
         hovertemplate="%{hovertext}<extra></extra>",
-        customdata=[one[4] for one in own] if x in (TRIED, SECONDS, MODELLED) else None,
         meta=f"failed:{state}",
         showlegend=False,
     )
+    values: dict[str, Any] = {
+        "x": [one[1] for one in own],
+        "y": [row] * len(own),
+        "hovertext": [one[3] for one in own],
+    }
+    if counted:
+        values["text"] = [f" {one[2]}" if one[2] > 1 else "" for one in own]
+    if x in (TRIED, SECONDS, MODELLED):
+        values["customdata"] = [one[4] for one in own]
+    return ManyPoints(trace, values)

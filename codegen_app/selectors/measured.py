@@ -15,12 +15,5 @@ def measured_targets() -> frozenset[str]:
     )
 
 
-def only_remote(target: str) -> bool:
-    """Whether the live workers of a target are all without the database (1 query)."""
-    queue = f"measure.{target}"
-    live = [one for one in _live() if queue in one.queues]
-    return bool(live) and all(one.remote for one in live)
-
-
 def _live() -> list[Worker]:
     return [worker for worker in Worker.objects.all() if worker.is_alive]

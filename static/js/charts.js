@@ -6,11 +6,22 @@ const NARROW = 600; // pixels, below which a legend beside the figure would leav
 const BELOW = { orientation: "h", x: 0, y: -0.28, yanchor: "top" };
 
 export function bindCharts() {
-  const charts = [...document.querySelectorAll("[data-chart]")];
-  const draw = () => charts.forEach(drawChart);
-  drawn(draw);
-  // A live page brings new figures along with what it swaps.
-  document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
+  for (const chart of document.querySelectorAll("[data-chart]")) {
+    inTime(chart, () => {
+      const draw = () => drawChart(chart);
+      drawn(draw);
+      // A live page brings new figures along with what it swaps.
+      document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
+    });
+  }
+}
+
+// At once where somebody sees it; else when there is nothing better to do, since a drawing takes
+// long enough to hold up the rest of the page.
+function inTime(chart, draw) {
+  const box = chart.getBoundingClientRect();
+  if (box.top < innerHeight && box.bottom > 0) draw();
+  else (globalThis.requestIdleCallback ?? setTimeout)(draw);
 }
 
 // Draws as soon as Plotly is there, and again when the theme changes.

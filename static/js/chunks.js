@@ -3,6 +3,7 @@
 
 export const ROW = 18; // px, --code-row
 const NEAR = "2000px";
+const FAR = "20000px"; // from the first scrolling on: who drags the bar passes a chunk in 80 ms
 
 export class Chunks {
   constructor(pane, size, learn) {
@@ -13,17 +14,24 @@ export class Chunks {
     this.loading = new Map();
     this.measure();
     for (const chunk of this.chunks) if (!chunk.dataset.src) learn(chunk);
+    this.watch(NEAR);
+    pane.addEventListener("scroll", () => this.watch(FAR), { once: true, passive: true });
+  }
+
+  watch(margin) {
+    this.observer?.disconnect();
     const seen = (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => this.load(e.target));
-    this.observer = new IntersectionObserver(seen, { root: pane, rootMargin: NEAR });
+    this.observer = new IntersectionObserver(seen, { root: this.pane, rootMargin: margin });
     this.chunks.filter((chunk) => chunk.dataset.src).forEach((chunk) => this.observer.observe(chunk));
   }
 
-  measure() {
+  // How high what is not laid out, or not there yet, will be.
+  measure(part = this.pane) {
     const key = this.pane.classList.contains("no-directives") ? "shown" : "lines";
-    for (const chunk of this.chunks) {
-      const height = `${chunk.dataset[key] * ROW}px`;
-      chunk.style.containIntrinsicBlockSize = height;
-      chunk.style.height = chunk.dataset.src ? height : "";
+    for (const rows of part.querySelectorAll("[data-lines]")) {
+      const height = `${rows.dataset[key] * ROW}px`;
+      if (rows.matches(".rows")) rows.style.containIntrinsicBlockSize = height;
+      else rows.style.height = rows.dataset.src ? height : "";
     }
   }
 
@@ -47,6 +55,7 @@ export class Chunks {
     chunk.innerHTML = await answer.text();
     delete chunk.dataset.src;
     chunk.style.height = "";
+    this.measure(chunk);
     this.learn(chunk);
   }
 }

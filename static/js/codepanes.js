@@ -44,7 +44,10 @@ class Panes {
       this.carets.set(pane, caret);
       pane.addEventListener("mouseover", (event) => this.meant(event.target.closest(".l")?.dataset.s ?? ""));
       pane.addEventListener("mouseleave", () => this.meant(""));
-      pane.addEventListener("scroll", () => { this.scrolled = performance.now(); }, { passive: true });
+      pane.addEventListener("scroll", () => {
+        this.scrolled = performance.now();
+        pane.classList.toggle("aside", pane.scrollLeft > 0);
+      }, { passive: true });
       pane.addEventListener("click", (event) => {
         const line = event.target.closest(".l");
         if (!line || event.target.closest("a")) return;

@@ -20,6 +20,7 @@ from codegen_app.models import (
     Build,
     Candidate,
     Graph,
+    Identity,
     Modelling,
     Packing,
     RetuneSchedule,
@@ -245,6 +246,8 @@ def make_rows(count: int) -> None:
         )  # fmt: skip
         Modelling.objects.create(build=build, board="MI300X", version=1)
         Packing.objects.create(graph=graph, key=factories.digest(), kernels=3)
+        somebody = User.objects.create_user(factories.digest())
+        Identity.objects.create(user=somebody, issuer="https://i", subject=factories.digest())
 
 
 def test_a_list_asks_as_much_of_many_rows_as_of_few(admin_client: Client) -> None:
@@ -288,6 +291,18 @@ def test_no_list_reads_sources_or_logs(admin_client: Client) -> None:
             assert '"codegen_app_generatedkernel"."source",' not in sql, model
             assert '"codegen_app_build"."log"' not in sql, model
             assert '"codegen_app_graph"."wrapper"' not in sql, model
+
+
+def test_who_is_who_at_the_provider_is_seen_and_unlinked(admin_client: Client) -> None:
+    ada = User.objects.create_user("ada")
+    row = Identity.objects.create(user=ada, issuer="https://id.example", subject="248289761001")
+    page = admin_client.get(LIST.format("identity")).content.decode()
+    assert all(words in page for words in ("ada", "248289761001", "https://id.example"))
+    assert admin_client.get(LIST.format("identity") + "add/").status_code == 403
+    deleted = admin_client.post(LIST.format("identity") + f"{row.pk}/delete/", {"post": "yes"})
+    assert deleted.status_code == 302
+    assert not Identity.objects.exists()
+    assert AuditEntry.objects.filter(action="delete").count() == 1, "once, and it is noted"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

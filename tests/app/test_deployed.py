@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
     "DATABASE_URL": "postgresql://kiln:password@db.kiln.example:5432/kiln",  # it is not asked for
@@ -19,20 +21,37 @@ PRODUCTION = {
 }
 
 
-def checked(var: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    ours = (
-        "KILN_",
-        "DJANGO_",
-    )  # a browser's tests set DJANGO_ALLOW_ASYNC_UNSAFE, which is an error
+MANAGE = ("manage.py", "check", "--deploy", "--fail-level", "WARNING")
+PAGES = ("-m", "gunicorn", "--config", "python:codegen_app.config.web", "--bind", "127.0.0.1:0")
+WORKER = ("-m", "celery", "--quiet", "-A", "codegen_app.config.celery", "worker")
+
+
+def started(
+    command: tuple[str, ...], var: Path, **changes: str
+) -> subprocess.CompletedProcess[str]:
+    """A process of a site until it ends, in an environment of nobody else's: tests of browsers set
+    DJANGO_ALLOW_ASYNC_UNSAFE, which is an error."""
+    ours = ("KILN_", "DJANGO_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        [sys.executable, *command],
         check=False,
         cwd=ROOT,
         env={**kept, **PRODUCTION, "KILN_VAR": str(var), **changes},
         capture_output=True,
         text=True,
     )
+
+
+def checked(var: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    return started(MANAGE, var, **changes)
+
+
+@pytest.mark.parametrize("command", [PAGES, WORKER], ids=["pages", "a worker"])
+def test_what_cannot_be_used_is_said_in_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = started(command, tmp_path, KILN_WORK_LEASE_S="soon")
+    assert done.returncode != 0
+    assert done.stderr.splitlines() == ["kiln: KILN_WORK_LEASE_S='soon' is not a whole number"]
 
 
 def test_a_production_environment_is_clean(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_chunks_of_a_listing_are_the_listing(world: World) -> None:
     for first in range(1, len(repeated.lines) + 1, CHUNK):
         html = listing_chunk(repeated, first)
         assert '"err"' not in html
-        rows += re.findall(r'<span class="t">(.*?)</span></div>(?=<div class="l|$)', html)
+        rows += re.findall(r'<span class="t">(.*?)</span></div>(?=<div class="l|</div>|$)', html)
     assert [unescape(re.sub("<[^>]*>", "", row)) for row in rows] == lines + lines
 
 

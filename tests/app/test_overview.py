@@ -157,7 +157,12 @@ def test_an_empty_site_teaches_the_first_three_steps(reader: Client, tuner: Clie
     assert (page.glance, page.next_step) == (None, None)
     assert [step.is_done for step in page.first_steps] == [False, False, False]
     text = tuner.get("/").content.decode()
-    for part in ("torch.export.save", "manage.py import_graph", "manage.py retune", "make demo"):
+    for part in (
+        "torch.export.save",
+        "kiln manage import_graph",
+        "kiln manage retune",
+        "kiln demo",
+    ):
         assert part in text, part
     assert 'href="/import"' in text
 

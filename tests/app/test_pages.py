@@ -259,12 +259,12 @@ def test_every_page_with_a_twin_is_among_those_that_are_tried(world: World) -> N
 
 def test_an_empty_site_says_what_is_missing_and_how_to_get_it(reader: Client) -> None:
     for address, command in (
-        ("/", "manage.py import_graph"),
-        ("/graphs", "manage.py import_graph"),
-        ("/kernels", "manage.py import_graph"),
-        ("/runs", "manage.py retune"),
+        ("/", "kiln manage import_graph"),
+        ("/graphs", "kiln manage import_graph"),
+        ("/kernels", "kiln manage import_graph"),
+        ("/runs", "kiln manage retune"),
         ("/compare/revisions", "kiln_client push"),
-        ("/devices", "manage.py retune"),
+        ("/devices", "kiln manage retune"),
         ("/series", "kiln_client.py push"),
     ):
         page = reader.get(address).content.decode()

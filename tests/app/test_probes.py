@@ -111,7 +111,7 @@ def test_a_migration_that_is_not_applied_is_named() -> None:
                 [applied],
             )
     assert found["migrations"] == (
-        "1 not applied, first codegen_app.0030_retention: run manage.py migrate"
+        "1 not applied, first codegen_app.0030_retention: run kiln manage migrate"
     )
     assert readiness.look()["migrations"] == "ok"
 

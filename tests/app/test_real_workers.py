@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +17,7 @@ from codegen_app.models import Build, Candidate, Graph, State, TuningRun, Tuning
 from codegen_app.services import graphs, tuning
 from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
+from tests.support import redis_server
 
 LIMIT_S = 240
 COMPILING, MEASURING, MODELLING = "prepare,compile", "measure.cpu", "measure.model"
@@ -83,16 +82,14 @@ class Workers:
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[str]:
     """A Redis of this test's own."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("there is no redis-server: apt-get install redis-server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
-    with subprocess.Popen([program, *options], stdout=subprocess.DEVNULL) as server:
-        yield f"redis://127.0.0.1:{port}/0"
-        server.terminate()
+    if lacking := redis_server.lacking():
+        pytest.skip(lacking)
+    server = redis_server.RedisServer(tmp_path)
+    try:
+        server.start()
+        yield server.url
+    finally:
+        server.end()
 
 
 @pytest.fixture(params=["database", "redis"])

@@ -165,7 +165,7 @@ def test_a_page_makes_no_kernels(
     client.force_login(user)
     given = {"file": SimpleUploadedFile("s.json", text.encode()), "why": "x"}
     page = client.post("/selections/import", given, follow=True).content.decode()
-    assert "manage.py selections import FILE on the server does" in page
+    assert "kiln manage selections import FILE on the server does" in page
     assert not asked
     left = exchange.import_text(text, None).left
     assert left[0].endswith("its kernel is not known here")

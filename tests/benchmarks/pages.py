@@ -61,24 +61,29 @@ PAINTED = """() => new Promise((resolve) => {
   }), 250);
 })"""
 # Intervals between frames, as long as they are asked for, and how many of them had no line in the
-# middle of the listing.
+# middle of the listing once they were drawn: a message comes after the drawing.
 RECORD = """() => {
   const pane = document.querySelector("[data-pane=listing]");
   const found = { times: [], empty: 0, running: true };
   const box = pane.getBoundingClientRect();
   let before = performance.now();
+  const drawn = new MessageChannel();
+  drawn.port1.onmessage = () => {
+    const under = document.elementFromPoint(box.left + 200, box.top + box.height / 2);
+    if (!under?.closest(".l")) found.empty += 1;
+  };
   const frame = (now) => {
     if (!found.running) return;
     found.times.push(now - before);
     before = now;
-    const under = document.elementFromPoint(box.left + 200, box.top + box.height / 2);
-    if (!under?.closest(".l")) found.empty += 1;
+    drawn.port2.postMessage("");
     requestAnimationFrame(frame);
   };
   requestAnimationFrame((now) => { before = now; requestAnimationFrame(frame); });
   globalThis.recorded = found;
 }"""
 STOP = "() => { recorded.running = false; return recorded; }"
+DRAGGED_S = 10  # from the first of 20,000 lines to the last
 ARROW_PX = 18  # of a scroll bar, above and below its thumb
 TOP = """() => {
   const pane = document.querySelector("[data-pane=listing]");
@@ -252,12 +257,14 @@ def by_wheel(page: Page, box: Mapping[str, float]) -> None:
 
 def by_bar(page: Page, box: Mapping[str, float]) -> None:
     """From the top to the bottom by the thumb of the scroll bar, which is at the right edge, below
-    the bar's arrow."""
+    the bar's arrow: in ten seconds, or as fast as moves are taken."""
     x, top = box["x"] + box["width"] - 6, box["y"] + ARROW_PX + 4
     page.mouse.move(x, top)
     page.mouse.down()
-    for at in range(200):
-        page.mouse.move(x, top + at * (box["height"] - 2 * ARROW_PX - 24) / 200)
+    steps, begun = DRAGGED_S * 60, time.monotonic()
+    for at in range(steps):
+        page.mouse.move(x, top + at * (box["height"] - 2 * ARROW_PX - 24) / steps)
+        time.sleep(max(0.0, begun + at / 60 - time.monotonic()))
     page.mouse.up()
 
 

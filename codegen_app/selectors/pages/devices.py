@@ -15,9 +15,11 @@ from codegen_app.models import Environment, ResultImport
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.fence import in_force
+from scheduler.joining.version import generator
 from scheduler.runtime.device import notes_of
 from scheduler.targets.model import Figure
 from scheduler.targets.words import Words
+from scheduler.version import kiln_version
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Devices:
     fences: tuple[FenceRow, ...]
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
+    kiln: str  # the version that serves the page
+    generator: str  # of what makes kernels: remote workers need the same
 
     @property
     def absences(self) -> tuple[Absence, ...]:
@@ -136,6 +140,8 @@ def devices() -> Devices:
             for row in environments
         ),
         targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
+        kiln=kiln_version(),
+        generator=generator(),
     )
 
 

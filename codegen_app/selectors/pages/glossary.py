@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from django.conf import settings
+from codegen_app.config.layout import LAYOUT
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Glossary:
 
 def glossary() -> Glossary:
     """The file's headings with the rows of their tables (no queries)."""
-    text = Path(settings.BASE_DIR, "docs", "glossary.md").read_text(encoding="utf-8")
+    text = (LAYOUT.site / "docs" / "glossary.md").read_text(encoding="utf-8")
     return Glossary(tuple(map(_subject, text.split("\n## ")[1:])))
 
 

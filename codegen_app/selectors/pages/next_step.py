@@ -60,7 +60,7 @@ def first_steps(glance: Glance | None) -> tuple[FirstStep, ...]:
             "Import it",
             glance is not None,
             "Kiln makes several kernels for every part of it, and compiles them.",
-            "python manage.py import_graph model.pt2",
+            "kiln manage import_graph model.pt2",
             reverse("import"),
             "Drop the file here",
             permissions.IMPORT,
@@ -70,7 +70,7 @@ def first_steps(glance: Glance | None) -> tuple[FirstStep, ...]:
             False,
             "A run checks and times the kernels on a device, or on the CPU emulation without one."
             + ("" if prepared or glance is None else " The graph is being prepared: a moment."),
-            f"python manage.py retune {graph}",
+            f"kiln manage retune {graph}",
             f"{reverse('retune')}?{urlencode({'graph': graph})}" if glance else "",
             "Start a run",
             permissions.RETUNE,
@@ -117,7 +117,7 @@ def _of_times(glance: Glance) -> Iterator[NextStep]:
             f"{reverse('retune')}?{urlencode({'graph': glance.graph})}",
             "Start a run",
             permissions.RETUNE,
-            f"python manage.py retune {glance.graph}",
+            f"kiln manage retune {glance.graph}",
         )
     if top is not None:
         tuned = (

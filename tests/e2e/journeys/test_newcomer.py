@@ -19,7 +19,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from codegen_app import postgres
 from tests.e2e.journeys.figures import cells, numbers, shows, shows_all, under
-from tests.support.demos import LIMIT_S, demo, empty_folder, first_line, free_port
+from tests.support.demos import LIMIT_S, demo, empty_folder, first_line
+from tests.support.ports import free_port
 
 #: Models are read, kernels compiled and timed, on a machine that does much else.
 WORK_MS = 900_000
