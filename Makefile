@@ -16,7 +16,7 @@ PROCESSES ?= 3
 
 BIN := .venv/bin
 
-.PHONY: help demo test check screenshots lock sbom format install install-dev clean
+.PHONY: help demo test check screenshots lock sbom wheel release format install install-dev clean
 
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
@@ -25,6 +25,8 @@ help:
 	@echo "make screenshots  take every page of the demo, in both themes, at three widths"
 	@echo "make lock     write the lock files anew, after a change of dependencies"
 	@echo "make sbom     write what Kiln is made of to dist/kiln-sbom.json (CycloneDX)"
+	@echo "make wheel    build the wheel and the sdist into dist"
+	@echo "make release  VERSION=0.2.0: write version and changelog, build, commit, tag"
 	@echo "make format   format the code"
 	@echo "make clean    remove what the demo and the tests made, the demo's data included"
 
@@ -53,11 +55,19 @@ UV_COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3
 	--generate-hashes --no-header --quiet $(LOCK)
 
 lock: install-dev
-	$(UV_COMPILE) --extra dev --extra redis --extra cutedsl --extra objects --extra s3 --extra oidc --output-file deploy/requirements-dev.txt
+	$(UV_COMPILE) --extra dev --extra redis --extra cutedsl --extra objects --extra s3 --extra oidc --extra otel --output-file deploy/requirements-dev.txt
 	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --output-file deploy/requirements.txt
+	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --extra redis --extra s3 --extra oidc --extra otel --output-file deploy/requirements-site.txt
+	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --extra redis --extra s3 --extra oidc --extra otel --extra cutedsl --output-file deploy/requirements-nvidia.txt
 
 sbom: install-dev
 	@$(BIN)/python deploy/sbom.py dist/kiln-sbom.json
+
+wheel: install-dev
+	@$(BIN)/python -m hatchling build --directory dist
+
+release: install-dev
+	@$(BIN)/python deploy/release.py $(VERSION)
 
 format: install-dev
 	$(BIN)/ruff format .

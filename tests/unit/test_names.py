@@ -26,6 +26,7 @@ LOST = {"LeaseLostError", "WorkerLostError", "lease_lost", "on_lease_lost"}
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 #: Command lines of other programs.
 COMMAND_LINES = {
+    "codegen_app/command_line.py",
     "codegen_app/demo/programs.py",
     "codegen_app/postgres/programs.py",
     "codegen_app/postgres/server.py",
