@@ -31,6 +31,7 @@ class Panes {
     this.pinned = "";
     this.scrolled = -STILL_MS;
     this.carets = new Map();
+    this.goals = new Map(); // by pane, the line that was asked for last
     if (this.source) this.learn(this.source);
     if (this.listing) this.chunks = new Chunks(this.listing, this.places.chunk, (part) => this.learn(part));
   }
@@ -108,10 +109,12 @@ class Panes {
     return { lines: text ? fetched : async () => here(), skips: (number) => this.isHidden(number) };
   }
 
-  // Brings a line into view and puts the caret there.
+  // Brings a line into view and puts the caret there, unless another was asked for while it was
+  // fetched.
   async goTo(pane, number) {
+    this.goals.set(pane, number);
     const line = pane === this.source ? document.getElementById(`L${number}`) : await this.lineOf(number);
-    if (!line) return null;
+    if (!line || this.goals.get(pane) !== number) return null;
     const fold = line.closest("details");
     if (fold) fold.open = true;
     this.carets.get(pane).put(line);
@@ -183,7 +186,7 @@ class Panes {
     const [source, listing] = this.places.body;
     const first = this.source?.querySelector(".l.of") ?? document.getElementById(`L${source}`);
     if (first) reveal(this.source, first, 0);
-    if (listing && this.listing) return this.lineOf(listing).then((line) => line && reveal(this.listing, line, 0));
+    if (listing && this.listing) return this.lineOf(listing).then((line) => line && !this.goals.has(this.listing) && reveal(this.listing, line, 0));
     return undefined;
   }
 

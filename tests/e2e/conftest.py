@@ -18,6 +18,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Request,
+    Response,
     expect,
     sync_playwright,
 )
@@ -106,12 +107,31 @@ def anonymous(browser: Browser, live_server: object) -> Iterator[Page]:
 
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
+    _wait_until_it_answers(page)
     context.on("console", on_console)
     context.on("request", on_request)
     page.on("pageerror", lambda error: complaints.append(f"exception: {error}"))
     yield page
     context.close()
     assert complaints == []
+
+
+# Parts of a page are loaded after its load event: what is typed before that, nothing hears.
+_ANSWERS = """() => document.documentElement.dataset.ready
+    || !document.querySelector('script[type=module][src*="/js/main"]')"""
+
+
+def _wait_until_it_answers(page: Page) -> None:
+    """Going to an address is over when the page there answers, as for somebody who looks first."""
+    goto = page.goto
+
+    def patiently(address: str, **options: Any) -> Response | None:
+        answer = goto(address, **options)
+        if "wait_until" not in options:
+            page.wait_for_function(_ANSWERS)
+        return answer
+
+    page.goto = patiently  # type: ignore[method-assign, assignment]
 
 
 @pytest.fixture
