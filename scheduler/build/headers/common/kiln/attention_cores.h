@@ -288,10 +288,9 @@ struct Cores {
   }
   template <typename Op>
   KILN_DEVICE static Acc over_keys(Acc value, Op op) {
+    if constexpr (!C::kTurned) return wave_reduce<C::kKeyLanes>(value, op);
 #pragma unroll
-    for (int mask = C::kKeyLanes / 2; mask > 0; mask /= 2) {
-      value = op(value, __shfl_xor(value, C::kTurned ? mask * C::kQueries : mask));
-    }
+    for (int mask = C::kKeyLanes / 2; mask > 0; mask /= 2) value = op(value, __shfl_xor(value, mask * C::kQueries));
     return value;
   }
   KILN_DEVICE void scale_output(const Acc (&keep)[kTilesQ][C::kOwnQueries]) {

@@ -171,9 +171,7 @@ struct Plain {
  private:
   template <typename Op>
   KILN_DEVICE static Acc over_row(Acc value, Op op) {
-#pragma unroll
-    for (int mask = kRowLanes / 2; mask > 0; mask /= 2) value = op(value, __shfl_xor(value, mask));
-    return value;
+    return wave_reduce<kRowLanes>(value, op);
   }
 };
 

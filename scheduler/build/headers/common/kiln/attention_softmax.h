@@ -59,13 +59,6 @@ struct Running {
 template <int Splits>
 constexpr int kCombineLanes = Splits < 8 ? Splits : 8;
 
-template <int Lanes, typename T, typename Op>
-KILN_DEVICE T over_lanes(T value, Op op) {
-#pragma unroll
-  for (int mask = 1; mask < Lanes; mask *= 2) value = op(value, __shfl_xor(value, mask));
-  return value;
-}
-
 // One row from what Splits blocks found of it: `first` has sums of weighted values, and last what they
 // are shifted by and the total of the weights; those of the next block are `step` elements further.
 // Gives the total, and the sums from `depth` on, to each of the lanes that share them.
@@ -76,29 +69,36 @@ KILN_DEVICE Acc combine(const Acc* first, int64_t step, int length, int depth, A
   static_assert(kLanes * kOwn == Splits, "lanes have equal shares");
   const auto add = [](Acc a, Acc b) { return a + b; };
   const Acc* const own = first + threadIdx.x % kLanes * step;
-  Acc highest[kOwn], top = lowest<Acc>(), total = 0;
-#pragma unroll
-  for (int s = 0; s < kOwn; ++s) {
-    highest[s] = own[s * kLanes * step + length - 2];
-    top = greater(top, highest[s]);
-  }
-  top = over_lanes<kLanes>(top, [](Acc a, Acc b) { return greater(a, b); });
-  sums = {};
+  // All of them on their way before the first is waited for.
+  Acc highest[kOwn], weight[kOwn];
+  Pack<Acc, W> values[kOwn];
 #pragma unroll
   for (int s = 0; s < kOwn; ++s) {
     const Acc* const part = own + s * kLanes * step;
-    const Acc keep = highest[s] == top ? Acc(1) : power_of_2((highest[s] - top) * factor);
-    total += part[length - 1] * keep;
+    highest[s] = part[length - 2];
+    weight[s] = part[length - 1];
 #pragma unroll
     for (int w = 0; w < W; w += kWide) {
-      const auto values = load_pack<kWide>(part + depth + w);
+      const auto wide = load_pack<kWide>(part + depth + w);
 #pragma unroll
-      for (int i = 0; i < kWide; ++i) sums[w + i] += values.data[i] * keep;
+      for (int i = 0; i < kWide; ++i) values[s][w + i] = wide.data[i];
     }
   }
+  Acc top = lowest<Acc>(), total = 0;
 #pragma unroll
-  for (int w = 0; w < W; ++w) sums[w] = over_lanes<kLanes>(sums[w], add);
-  return over_lanes<kLanes>(total, add);
+  for (int s = 0; s < kOwn; ++s) top = greater(top, highest[s]);
+  top = wave_reduce<kLanes>(top, [](Acc a, Acc b) { return greater(a, b); });
+  sums = {};
+#pragma unroll
+  for (int s = 0; s < kOwn; ++s) {
+    const Acc keep = highest[s] == top ? Acc(1) : power_of_2((highest[s] - top) * factor);
+    total += weight[s] * keep;
+#pragma unroll
+    for (int w = 0; w < W; ++w) sums[w] += values[s][w] * keep;
+  }
+#pragma unroll
+  for (int w = 0; w < W; ++w) sums[w] = wave_reduce<kLanes>(sums[w], add);
+  return wave_reduce<kLanes>(total, add);
 }
 
 }  // namespace kiln::attention

@@ -61,13 +61,33 @@ struct Min {
   }
 };
 
+// A value of the neighbouring `Span` lanes, where those of each aligned group of `Span` lanes hold the
+// same one: which lane of the group it comes from does not matter, so AMD's moves within a row of 16
+// lanes (DPP) do, which an addition takes in itself; anything else goes through LDS.
+template <int Span, typename T>
+KILN_DEVICE T of_neighbours(T value) {
+#if defined(__AMDGCN__)
+  if constexpr (Span < 16 && sizeof(T) % 4 == 0) {
+    // Within four lanes 1 0 3 2 and 2 3 0 1; half a row mirrored, and a row.
+    constexpr int control = Span == 1 ? 0xb1 : Span == 2 ? 0x4e : Span == 4 ? 0x141 : 0x140;
+    int words[sizeof(T) / 4];
+    __builtin_memcpy(words, &value, sizeof(T));
+#pragma unroll
+    for (int& word : words) word = __builtin_amdgcn_update_dpp(0, word, control, 0xf, 0xf, true);
+    T result;
+    __builtin_memcpy(&result, words, sizeof(T));
+    return result;
+  }
+#endif
+  return __shfl_xor(value, Span);
+}
+
 // Every lane of a segment of `Width` lanes (a power of two) gets the combination of all of them.
-template <int Width = wave_size, typename T, typename Op>
+template <int Width = wave_size, int Span = 1, typename T, typename Op>
 KILN_DEVICE T wave_reduce(T value, Op op) {
   static_assert(Width <= wave_size && (Width & (Width - 1)) == 0, "a power of two within a wave");
-#pragma unroll
-  for (int mask = Width / 2; mask > 0; mask /= 2) value = op(value, __shfl_xor(value, mask));
-  return value;
+  if constexpr (Span < Width) return wave_reduce<Width, 2 * Span>(op(value, of_neighbours<Span>(value)), op);
+  else return value;
 }
 
 // Every thread of a block of `Threads` (a multiple of the wave size, in x) gets the combination of
