@@ -19,7 +19,8 @@ The size of the matrix instruction (``MATRIX_INSTR_NONKDIM``) changes none of th
 reach the peak rate (AMD Matrix Instruction Calculator: 32x32x8 f16 takes twice the cycles of
 16x16x16, for twice the products), and a wave reads its rectangle of the tile once a step and keeps
 it in registers, whichever multiplies it. What differs (half the instructions to issue, other banks
-of LDS) is left to the measurement.
+of LDS) is left to the measurement. Sums of few rows (``GEMV``) take vector instructions for their
+products, and no LDS.
 """
 
 from __future__ import annotations
@@ -98,12 +99,20 @@ def _busiest_ns(
     itemsize = DType.from_label(work.matrix_dtype).itemsize
     compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
     asked = blocks * (block_m + block_n) * steps * itemsize
-    memory = max(memory, 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s))
+    if caller.kernel.config.get("GEMV"):
+        products = blocks * block_m * block_n * steps
+        return max(memory, 1e9 * 2 * products / vector, _cached_ns(asked, board))
+    memory = max(memory, _cached_ns(asked, board))
     # Each of the (about square) groups of waves reads its own rows and columns of the tile.
     lds_rate = _LDS_BYTES_PER_CLOCK * board.compute_units * board.clock_mhz * 1e6
     threads = prod(caller.kernel.launches[0].block)
     across = max(1.0, math.sqrt(threads / find(board.target).wavefront))
     return max(compute, memory, 1e9 * asked * (1.0 + across) / lds_rate)
+
+
+def _cached_ns(asked: float, board: Board) -> float:
+    """Of bytes that the caches bring, most of them."""
+    return 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s)
 
 
 def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:

@@ -61,7 +61,7 @@ class GemmTemplate(ROCmTemplate):
             self._members, lowered.buffers, lowered.graph.symbols, self.marks
         )
         self.problem = self._problem_sizes()
-        self._texts: dict[tuple[bool, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
+        self._texts: dict[tuple[bool, int, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
@@ -82,6 +82,7 @@ class GemmTemplate(ROCmTemplate):
             interface.a.masked,
             any(b.masked for b in seconds),
             next(filter(None, (one.copy_obstacle for one in (interface.a, *seconds))), ""),
+            all(one.along_k for one in (interface.a, *seconds)),
         )
 
     def configs(self) -> Sequence[Config]:
@@ -102,7 +103,9 @@ class GemmTemplate(ROCmTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.of(config)
-        kind = (chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies)
+        kind = (
+            chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies, chosen.gemv
+        )  # fmt: skip
         if kind not in self._texts:
             self._texts[kind] = self._render_problem(chosen)
         before, after, origins = self._texts[kind]
@@ -140,6 +143,7 @@ class GemmTemplate(ROCmTemplate):
             "groups": self._groups(),
             "operands": self._operands(asynchronous=bool(config.async_copies)),
             "asynchronous": bool(config.async_copies),
+            "gemv": bool(config.gemv),
             "rows_known": self._rows_of_one_tile(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": self.marks.mark(self._contraction_nodes()),

@@ -58,6 +58,18 @@ _ASYNC_TILES = (
     (16, 128, 64, 128),
     (16, 64, 128, 128),
 )
+# Of few rows: a wave of 64 lanes sums a quarter of the columns, one of 32 an eighth.
+_GEMV_TILES = (
+    (8, 1024, 256),
+    (16, 256, 256),
+    (16, 512, 256),
+    (16, 1024, 256),
+    (32, 256, 256),
+    (32, 512, 256),
+    (32, 1024, 256),
+)
+_GEMV_ROWS = (1, 2, 4)
+_GEMV_ELEMENTS = ("f16", "bf16", "f32")
 _ASYNC_STAGES = (3, 4)
 _ASYNC_SPLITS = (1, 4, 8)
 _SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
@@ -78,7 +90,7 @@ _BESIDE_HELD = {COMMON_SIZE: 84, 32: 76}
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 
 
-_OPTIONAL = ("matrix_instr_nonkdim", "async_copies")  # of a configuration's names
+_OPTIONAL = ("matrix_instr_nonkdim", "async_copies", "gemv")  # of a configuration's names
 _HALF = 2  # bytes
 
 
@@ -91,7 +103,8 @@ class GemmConfig:
     different blocks sum (a second kernel adds them). ``matrix_instr_nonkdim`` (Triton's name) is
     32 for the instructions whose result is 32x32; the others do not name it, nor does their text.
     ``async_copies`` is 1 where tiles are copied to shared memory while others are multiplied, up to
-    ``stages`` - 1 of them at once; the others do not name it either.
+    ``stages`` - 1 of them at once; the others do not name it either. ``gemv`` is 1 where waves sum
+    the columns of a few rows by vector instructions, without matrix instructions and LDS.
     """
 
     block_m: int
@@ -105,6 +118,7 @@ class GemmConfig:
     vector_b: int
     matrix_instr_nonkdim: int = 0
     async_copies: int = 0
+    gemv: int = 0
 
     @property
     def size(self) -> int:
@@ -127,6 +141,8 @@ class GemmConfig:
     def lds_bytes(self, element: DType) -> int:
         """Both tiles for every stage; rows are padded by 16 bytes where elements of more than 16
         bits are copied asynchronously."""
+        if self.gemv:
+            return 0
         padding = 16 if self.async_copies and element.itemsize != _HALF else 0
         row = self.block_k * element.itemsize + padding
         return self.stages * (self.block_m + self.block_n) * row
@@ -139,7 +155,7 @@ class GemmProblem:
     ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
     ``masked_a``: elements are computed or stand behind a mask, each with indices of its own.
     ``copy_obstacle`` says why operands cannot be copied to shared memory as they lie, "" where
-    they can.
+    they can. ``along_k``: neighbours along k are neighbours in memory, in both operands.
     """
 
     element: DType
@@ -152,6 +168,7 @@ class GemmProblem:
     masked_a: bool = False
     masked_b: bool = False
     copy_obstacle: str = ""
+    along_k: bool = False
 
     def widest(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
@@ -210,6 +227,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
         for tile, stages, split in product(shared, _STAGES, _SPLITS):
             yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, size)
     yield from async_configs(problem)
+    yield from gemv_configs(problem)
     plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
@@ -232,6 +250,16 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     for tile, stages, split in product(_ASYNC_TILES, _ASYNC_STAGES, _ASYNC_SPLITS):
         if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
             yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, async_copies=1)
+
+
+def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those of a few rows, where there are no more."""
+    rows = next((most for most in _GEMV_ROWS if problem.m <= most), None)
+    if rows is None or not problem.along_k:
+        return
+    width = min(problem.widest())
+    for tile in _GEMV_TILES:
+        yield GemmConfig(rows, *tile, 1, GROUPS[0], 1, width, width, gemv=1)
 
 
 @cache
@@ -314,6 +342,8 @@ def _most_held(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> in
 
 def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
     element, size, words = problem.element, config.size, gpu.words
+    if config.gemv:
+        return _reject_gemv(config, problem, gpu)
     if size != COMMON_SIZE and instruction(element, gpu, size) is None:
         return illegal(
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
@@ -338,4 +368,27 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     step = step_k(element, gpu, size)
     if config.block_k % step:
         return illegal(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
+    return None
+
+
+def _reject_gemv(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
+    if problem.element.label not in _GEMV_ELEMENTS:
+        return illegal(f"no sums of few rows for elements of type {problem.element.label}")
+    if not problem.along_k or config.vector_a != config.vector_b:
+        return illegal("lanes that sum along k read both operands along it, equally far")
+    waves, step = config.threads // gpu.wavefront, config.vector_b * gpu.wavefront
+    if config.block_n % waves:
+        return illegal(
+            f"{config.block_n} columns cannot be shared out among {waves} {plural(gpu.words.wave)}"
+        )
+    if config.block_k % step:
+        return illegal(f"BLOCK_K {config.block_k} is no multiple of the {step} of a wave's load")
+    # Of each load its data and an address of up to two registers.
+    rows, loads = config.block_m + config.block_n // waves, config.block_k // step
+    held = rows * loads * (max(config.vector_b * problem.element.itemsize // 4, 1) + 2)
+    most = _MAX_HELD_REGISTERS[gpu.architecture]
+    if held > most:
+        return illegal(
+            f"a {gpu.words.lane} holds {held} registers, more than the {most} of {gpu.processor}"
+        )
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 
 from scheduler.codegen.rocm.gemm_config import (
     GROUPS,
@@ -11,6 +12,7 @@ from scheduler.codegen.rocm.gemm_config import (
     GemmProblem,
     async_configs,
     common_configs,
+    gemv_configs,
     reject,
 )
 from scheduler.codegen.rocm.gemm_estimate import estimates
@@ -23,15 +25,17 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
     """The fastest by an estimate of those that serve every target; None where none does.
 
     Where every target copies asynchronously, and the operands can be, those that do. The estimates
-    do not distinguish instructions: only the common configurations are tried, the fastest first,
-    since the rules cost more. A model's layers repeat their problems, so results are cached.
+    do not distinguish matrix instructions: of those only the common configurations are tried, the
+    fastest first, since the rules cost more. A model's layers repeat their problems, so results
+    are cached.
     """
     gpus = [hip_hardware(target) for target in targets]
     if all(gpu.copies_asynchronously for gpu in gpus):
         found = _first(async_configs(problem), problem, targets)
         if found is not None:
             return found
-    return _first(common_configs(problem, GROUPS[-1:]), problem, targets)
+    tried = chain(common_configs(problem, GROUPS[-1:]), gemv_configs(problem))
+    return _first(tried, problem, targets)
 
 
 def _first(

@@ -6,6 +6,7 @@ Two models: of a board's compute units, and of an SM where tiles are copied asyn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,6 +42,8 @@ _RESULT = 12.0  # cycles a wave takes for each of its lane's results at the end
 _OTHER_VGPRS = 48  # of a lane beside accumulators and the next tile
 _LAUNCH_US = 3.0  # of a further kernel
 _START_CYCLES = 3000.0
+_GEMV_LOADS, _GEMV_UNEVEN = 4, 0.01
+_WIDE_STORE = 8  # bytes
 _FMA_RATE = 128  # operations a cycle and unit, where no rate is published
 
 # Of ``estimate_with_copies``, fitted to what an H200 took for bf16 at 4096x4096x4096,
@@ -278,7 +281,26 @@ def _time(config: GemmConfig, problem: GemmProblem, target: Target) -> float:
     if config.async_copies:
         room = hip_hardware(target).max_lds_per_block_bytes
         return estimate_with_copies(config, problem, room) / 1e3
-    return estimate(config, problem, machine_of(target, problem.element))
+    how = estimate_gemv if config.gemv else estimate
+    return how(config, problem, machine_of(target, problem.element))
+
+
+def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
+    """Microseconds of few rows that waves sum by vector instructions: what the operands take from
+    memory, or the sums or one wave's steps if those take longer. Fitted to the cycle model: four
+    loads of B under way in each wave are best, and results stored at least 8 bytes at once."""
+    size = problem.element.itemsize
+    given = problem.batches * (problem.m + problem.n) * problem.k * size
+    read = given / (_MEMORY_SHARE * machine.bytes_per_us)
+    sums = problem.batches * _blocks(problem.m, config.block_m) * config.block_m * problem.n
+    computed = 2 * sums * problem.k / (_FMA_RATE * machine.units * machine.cycles_per_us)
+    columns = config.block_n * machine.wavefront // config.threads
+    loads = columns * config.block_k / (config.vector_b * machine.wavefront)
+    # A wave's steps wait one after the other, whatever else its unit does.
+    waits = _START_CYCLES + _blocks(problem.k, config.block_k) * _LATENCY
+    computed = max(computed, waits / machine.cycles_per_us)
+    uneven = abs(math.log2(loads / _GEMV_LOADS)) + 2 * (columns * size < _WIDE_STORE)
+    return (max(read, computed) + _ISSUED * min(read, computed)) * (1 + _GEMV_UNEVEN * uneven)
 
 
 def _blocks(extent: int, block: int) -> int:
