@@ -18,6 +18,7 @@ from django.utils import timezone
 from codegen_app.models import (
     AuditEntry,
     Candidate,
+    Control,
     Graph,
     Occasion,
     RetuneSchedule,
@@ -264,6 +265,40 @@ def test_progress_says_how_much_time_is_left(world: World) -> None:
     assert row.budget == "60 s"
     TuningRun.objects.filter(pk=world.run.pk).update(state=State.DONE, finished_at=timezone.now())
     assert run_page(world.run.pk).run.time_left_s is None
+
+
+def test_a_run_says_which_of_its_work_nobody_takes(tuner: Client, world: World) -> None:
+    """Whoever waits for a run learns why, without the metrics."""
+    Worker.objects.all().delete()
+    node = world.nodes[0]
+    tuner.post("/retune", {**FORM, "node": [node.pk], "sizes": "s0=8"})
+    (run,) = new_runs(world)
+
+    def said() -> list[tuple[str, str]]:
+        shown = tuner.get(run.get_absolute_url()).content.decode()
+        return re.findall(r">([^<>]*): no worker takes the queue ([\w.]+) now", shown)
+
+    assert said() == [("Nothing plans it", "prepare")]
+    assert planning.plan_waiting() == 1
+    both = [
+        ("Nothing compiles its kernels", "compile"),
+        ("Nothing measures its kernels", "measure.cpu"),
+    ]
+    assert said() == both
+    now = timezone.now()
+    worker = Worker.objects.create(
+        name="w", host="h", pid=1, started_at=now, seen_at=now, queues=["compile", "measure.cpu"]
+    )
+    assert said() == []
+    for change, left in (
+        ({"pinned_to": "compile"}, both[1:]),
+        ({"pinned_to": "", "control": Control.PAUSE}, both),
+        ({"control": Control.GO, "seen_at": now - timedelta(hours=1)}, both),
+    ):
+        Worker.objects.filter(pk=worker.pk).update(**change)
+        assert said() == left
+    TuningRun.objects.filter(pk=run.pk).update(state=State.CANCELLED, finished_at=now)
+    assert said() == []
 
 
 def test_the_ledger_and_the_log_are_downloaded(

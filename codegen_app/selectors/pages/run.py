@@ -17,6 +17,7 @@ from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from codegen_app.selectors.pages.unserved import unserved
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from codegen_app.selectors.serving import is_of
 from scheduler.codegen.languages import language_of
@@ -94,7 +95,7 @@ class RunPage:
     best: tuple[Best, ...]
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
-    waiting: tuple[str, ...] = ()  # why builds and problems of it are tried again later
+    waiting: tuple[str, ...] = ()  # what nobody does now, or is tried again later, and why
     begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times say what is measured first
     explorer: Explorer | None = None  # what its plots show, as the address asks
 
@@ -142,7 +143,7 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (6 queries); raises ``TuningRun.DoesNotExist``."""
+    """One run (6 queries, 7 while it is open); raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -160,7 +161,8 @@ def run_page(pk: int) -> RunPage:
         )
         for candidate in candidates
     )
-    waiting, begun = _waiting(candidates), _begun_with(candidates)
+    waiting = (*unserved(rows[0], candidates), *_waiting(candidates))
+    begun = _begun_with(candidates)
     return RunPage(rows[0], _best(ledger), ledger, _curves(ledger), waiting, begun)
 
 

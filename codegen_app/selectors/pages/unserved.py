@@ -1,0 +1,36 @@
+"""What an open run waits for that no worker takes now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codegen_app.models import OPEN_STATES, Candidate, State
+from codegen_app.selectors.measured import served_queues
+from codegen_app.selectors.pages.runs import RunRow
+
+_OF_MODELLED = "model"  # in a target's place: runs whose times are modelled
+
+
+def unserved(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """A line for each queue that it needs and nobody serves (1 query; none once it is over)."""
+    if run.state not in OPEN_STATES or run.imported:
+        return ()
+    served = served_queues()
+    return tuple(
+        f"{what}: no worker takes the queue {queue} now (see Devices)."
+        for queue, what in _needed(run, candidates)
+        if queue not in served
+    )
+
+
+def _needed(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
+    if not run.planned:
+        yield "prepare", "Nothing plans it"
+        return
+    # A search asks for builds as it goes, which a worker elsewhere cannot make.
+    if run.strategy or any(
+        row.build is not None and row.build.state == State.QUEUED for row in candidates
+    ):
+        yield "compile", "Nothing compiles its kernels"
+    target = _OF_MODELLED if run.modelled else run.target
+    yield f"measure.{target}", f"Nothing {'models' if run.modelled else 'measures'} its kernels"
