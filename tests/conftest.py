@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
 
 from codegen_app import postgres
@@ -39,8 +41,15 @@ OPTIONS = (
 )
 
 
+# How long an example takes to draw says something of the machine and what else it does.
+hypothesis_settings.register_profile(
+    "kiln", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Settings that only tests have; nothing here may need the database."""
+    hypothesis_settings.load_profile("kiln")
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, (WITHOUT, os.environ.get("PYTHONPATH")))
     )

@@ -30,6 +30,7 @@ _LINE_BYTES = 128
 _LEAST_LOAD = 4.0  # cycles of the path of vector memory for one instruction of a wave
 _MEMORY_SHARE = 0.81  # of the published bandwidth that anything reaches
 _FETCHED_AGAIN = 0.1  # of what another block has fetched
+_PARTIAL_LINES = 0.45  # of RDNA: a line that steps take in parts comes again, that much of it
 _LATENCY = 900.0  # of a load from memory, and until what it brought can be multiplied
 _ALONE_BETWEEN = 5000.0  # from a block's last step to the first of the next
 _BARRIER = 100.0
@@ -77,6 +78,8 @@ class Machine:
     lds_bytes: int
     spreads: bool = False
     """Whether a wave reads ahead in an order that is said (kiln/mma.h)."""
+    partial_lines: float = 0.0
+    """Of a line that a step takes a part of, what the next step has to fetch again."""
 
 
 @lru_cache(maxsize=256)
@@ -95,6 +98,7 @@ def machine_of(target: Target, element: DType) -> Machine:
         amd.vgprs_per_simd if amd else _REGISTERS // 128,
         amd.lds_bytes if amd else gpu.max_lds_per_block_bytes,
         amd is not None and amd.architecture == "cdna",
+        _PARTIAL_LINES if amd is not None and amd.architecture == "rdna" else 0.0,
     )
 
 
@@ -187,7 +191,9 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
     busy = min(machine.units, blocks / _blocks(blocks, machine.units)) if blocks else 1
     own = machine.bytes_per_us / machine.cycles_per_us / busy
     rows = sum(extent for extent, _ in _loaded(config, problem))
-    return rows * _depth(config, problem) * size * share / own
+    parts = max(1.0, _LINE_BYTES / (config.block_k * size))
+    again = 1 + machine.partial_lines * (parts - 1)
+    return rows * _depth(config, problem) * size * share * again / own
 
 
 def _loaded(config: GemmConfig, problem: GemmProblem) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -82,10 +82,32 @@ KILN_DEVICE T of_neighbours(T value) {
   return __shfl_xor(value, Span);
 }
 
+#if defined(__AMDGCN__)
+// What a lane of the wave holds, for all of them: from a register to a scalar one.
+template <typename T>
+KILN_DEVICE T of_lane(T value, int lane) {
+  int words[sizeof(T) / 4];
+  __builtin_memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (int& word : words) word = __builtin_amdgcn_readlane(word, lane);
+  T result;
+  __builtin_memcpy(&result, words, sizeof(T));
+  return result;
+}
+#endif
+
 // Every lane of a segment of `Width` lanes (a power of two) gets the combination of all of them.
 template <int Width = wave_size, int Span = 1, typename T, typename Op>
 KILN_DEVICE T wave_reduce(T value, Op op) {
   static_assert(Width <= wave_size && (Width & (Width - 1)) == 0, "a power of two within a wave");
+#if defined(__AMDGCN__)
+  // Rows of 16 lanes hold one value each: those of a whole wave are taken from there.
+  if constexpr (Span == 16 && Width == wave_size && sizeof(T) % 4 == 0) {
+    const T half = op(of_lane(value, 0), of_lane(value, 16));
+    if constexpr (Width == 32) return half;
+    else return op(half, op(of_lane(value, 32), of_lane(value, 48)));
+  } else
+#endif
   if constexpr (Span < Width) return wave_reduce<Width, 2 * Span>(op(value, of_neighbours<Span>(value)), op);
   else return value;
 }
