@@ -143,7 +143,7 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (6 queries, 7 while it is open); raises ``TuningRun.DoesNotExist``."""
+    """One run (7 queries, 6 once it is over); raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
