@@ -82,6 +82,10 @@ class Worker(models.Model):
         ago = abs(timezone.now() - self.seen_at)
         return self.stopped_at is None and ago < 3 * HEARTBEAT_INTERVAL
 
+    def takes(self, queue: str) -> bool:
+        """Whether it takes work of a queue, as people asked of it."""
+        return self.control == Control.GO and self.pinned_to in ("", queue)
+
 
 class LeaseEnd(models.TextChoices):
     """How the lease of a remote worker ended."""

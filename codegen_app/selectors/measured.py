@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from codegen_app.models import Control, Worker
+from codegen_app.models import Worker
 
 
 def served_queues() -> frozenset[str]:
     """Queues that a live worker takes work from: of a pinned one that one, of one that is paused
     or drained none (1 query)."""
-    return frozenset(
-        queue
-        for worker in _live()
-        if worker.control == Control.GO
-        for queue in worker.queues
-        if worker.pinned_to in ("", queue)
-    )
+    return frozenset(queue for worker in _live() for queue in worker.queues if worker.takes(queue))
 
 
 def measured_targets() -> frozenset[str]:

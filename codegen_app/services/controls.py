@@ -27,13 +27,8 @@ def may_take(queue_name: str) -> bool:
     """Whether this process may take work of a queue now; one that is no worker may."""
     if not _self:
         return True
-    row = Worker.objects.filter(name=_self[0]).values_list("control", "pinned_to").first()
-    return row is None or is_open(queue_name, *row)
-
-
-def is_open(queue_name: str, control: str, pinned_to: str) -> bool:
-    """Whether a worker of that state takes work of a queue."""
-    return control == Control.GO and pinned_to in ("", queue_name)
+    row = Worker.objects.filter(name=_self[0]).only("control", "pinned_to").first()
+    return row is None or row.takes(queue_name)
 
 
 @transaction.atomic

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from codegen_app.models import OPEN_STATES, Candidate, State
+from codegen_app.models import Candidate, State
 from codegen_app.selectors.measured import served_queues
-from codegen_app.selectors.pages.runs import RunRow
+from codegen_app.selectors.pages.runs import RunRow, is_open
 
 _OF_MODELLED = "model"  # in a target's place: runs whose times are modelled
 
 
 def unserved(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, ...]:
     """A line for each queue that it needs and nobody serves (1 query; none once it is over)."""
-    if run.state not in OPEN_STATES or run.imported:
+    if not is_open(run.state) or run.imported:
         return ()
     served = served_queues()
     return tuple(

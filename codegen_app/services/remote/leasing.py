@@ -20,7 +20,7 @@ from codegen_app.models import (
     TuningTask,
     Worker,
 )
-from codegen_app.services import controls, ledger, queue, work
+from codegen_app.services import ledger, queue, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import doing as remeasuring
@@ -58,7 +58,7 @@ def take(worker: Worker) -> RemoteLease | None:
             return _whole(held)
         end(held, LeaseEnd.EXPIRED)
     for name in worker.queues:
-        if controls.is_open(name, worker.control, worker.pinned_to):
+        if worker.takes(name):
             try:
                 lease = _next(worker, name)
             except IntegrityError:  # it asked twice at once: the other has a task

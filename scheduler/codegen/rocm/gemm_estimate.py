@@ -1,7 +1,8 @@
 """What a configuration of the matrix templates takes, estimated: for the default only; tuning
 measures.
 
-Two models: of a board's compute units, and of an SM where tiles are copied asynchronously.
+Three models: of a board's compute units, of an SM where tiles are copied asynchronously, and of few
+rows that waves sum by vector instructions.
 """
 
 from __future__ import annotations
@@ -146,10 +147,7 @@ def estimate(config: GemmConfig, problem: GemmProblem, machine: Machine) -> floa
     finish = together * _RESULT * area / (config.threads * min(1.0, machine.simds / waves))
     between = _LATENCY if together > 1 else _ALONE_BETWEEN  # where no other block goes on meanwhile
     cycles = _START_CYCLES + rounds * (steps * step + finish + between)
-    size = problem.element.itemsize
-    given = problem.batches * (problem.m + problem.n) * problem.k * size
-    computed, read = cycles / machine.cycles_per_us, given / (_MEMORY_SHARE * machine.bytes_per_us)
-    time_us = max(computed, read) + _ISSUED * min(computed, read)
+    time_us = _beside_reading(cycles / machine.cycles_per_us, problem, machine)
     if config.split_k == 1:
         return time_us
     partial = problem.batches * problem.m * problem.n * config.split_k
@@ -191,8 +189,7 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
     busy = min(machine.units, blocks / _blocks(blocks, machine.units)) if blocks else 1
     own = machine.bytes_per_us / machine.cycles_per_us / busy
     rows = sum(extent for extent, _ in _loaded(config, problem))
-    parts = max(1.0, _LINE_BYTES / (config.block_k * size))
-    again = 1 + machine.partial_lines * (parts - 1)
+    again = 1 + machine.partial_lines * (_parts_of_a_line(config, size) - 1)
     return rows * _depth(config, problem) * size * share * again / own
 
 
@@ -212,7 +209,7 @@ def _depth(config: GemmConfig, problem: GemmProblem) -> int:
 def _load_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
     """Of one block's step: an instruction of few bytes a lane takes its cycles all the same."""
     size, cycles = problem.element.itemsize, 0.0
-    unused = max(1.0, _LINE_BYTES / (config.block_k * size))  # lines come whole, rows go along k
+    unused = _parts_of_a_line(config, size)  # lines come whole, rows go along k
     for rows, vector in _loaded(config, problem):
         loads = rows * _depth(config, problem) / (vector * machine.wavefront)
         wide = machine.wavefront * vector * size * unused / _L2_BYTES
@@ -295,9 +292,6 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     """Microseconds of few rows that waves sum by vector instructions: what the operands take from
     memory, or the sums or one wave's steps if those take longer. Fitted to the cycle model: four
     loads of B under way in each wave are best, and results stored at least 8 bytes at once."""
-    size = problem.element.itemsize
-    given = problem.batches * (problem.m + problem.n) * problem.k * size
-    read = given / (_MEMORY_SHARE * machine.bytes_per_us)
     sums = problem.batches * _blocks(problem.m, config.block_m) * config.block_m * problem.n
     computed = 2 * sums * problem.k / (_FMA_RATE * machine.units * machine.cycles_per_us)
     columns = config.block_n * machine.wavefront // config.threads
@@ -305,8 +299,22 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     # A wave's steps wait one after the other, whatever else its unit does.
     waits = _START_CYCLES + _blocks(problem.k, config.block_k) * _LATENCY
     computed = max(computed, waits / machine.cycles_per_us)
-    uneven = abs(math.log2(loads / _GEMV_LOADS)) + 2 * (columns * size < _WIDE_STORE)
-    return (max(read, computed) + _ISSUED * min(read, computed)) * (1 + _GEMV_UNEVEN * uneven)
+    narrow = columns * problem.element.itemsize < _WIDE_STORE
+    uneven = abs(math.log2(loads / _GEMV_LOADS)) + 2 * narrow
+    return _beside_reading(computed, problem, machine) * (1 + _GEMV_UNEVEN * uneven)
+
+
+def _beside_reading(computed: float, problem: GemmProblem, machine: Machine) -> float:
+    """Microseconds, no less than the operands take from memory; of two that wait for that alone
+    the one that computes less is the better."""
+    given = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
+    read = given / (_MEMORY_SHARE * machine.bytes_per_us)
+    return max(computed, read) + _ISSUED * min(computed, read)
+
+
+def _parts_of_a_line(config: GemmConfig, size: int) -> float:
+    """Steps along k that share a cache line, of elements of so many bytes."""
+    return max(1.0, _LINE_BYTES / (config.block_k * size))
 
 
 def _blocks(extent: int, block: int) -> int:
