@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, InstructionUse, Mnemonic
@@ -142,21 +143,26 @@ def test_a_kind_that_takes_too_long_is_said_and_holds_up_no_other(world: World) 
     assert connection.cursor().execute("SHOW statement_timeout").fetchone() == before
 
 
+def planned(rows: QuerySet[Any], *dear: str) -> str:
+    """How they are read where these ways are dear, as they are in large tables: of few rows, what
+    the planner takes hangs on when the statistics were made."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        for way in ("seqscan", *dear):
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+        found = rows.explain()
+        transaction.set_rollback(True)
+    return found
+
+
 def test_large_tables_are_searched_by_indexes(world: World) -> None:
     """What grows with kernels and builds: parameters and instructions."""
     (kernel,) = GeneratedKernel.objects.filter(pk=world.kernels[0].pk)
     mnemonic = Mnemonic.objects.create(name="v_nothing")
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-    for rows, index in (
-        (GeneratedKernel.objects.filter(config__contains=kernel.config), "kernel_config"),
-        (InstructionUse.objects.filter(mnemonic=mnemonic), "instructionuse"),
-        (
-            Build.objects.filter(listing__isnull=False, instructions=None).order_by("-pk"),
-            "build_not_counted",
-        ),
-    ):
-        assert index in rows.explain(), rows.query
+    having = GeneratedKernel.objects.filter(config__contains=kernel.config)
+    assert "kernel_config" in planned(having, "indexscan")
+    assert "instructionuse" in planned(InstructionUse.objects.filter(mnemonic=mnemonic))
+    uncounted = Build.objects.filter(listing__isnull=False, instructions=None).order_by("-pk")
+    assert "build_not_counted" in planned(uncounted, "bitmapscan")
 
 
 def test_actions_are_offered_to_who_may_do_them(world: World, tuner: Client) -> None:
