@@ -58,6 +58,58 @@ class _Lying:
         return from_device(memory[first[:, None, None] + within], _dtype(self.pointer))
 
 
+@dataclass
+class _Windows:
+    """An image of ((w, h, d, images), channels) that is read window by window (PTX ISA, "Im2col
+    mode"): ``starts`` of the windows and ``places`` in one, along width, height and depth."""
+
+    image: _Lying
+    starts: tuple[Array, ...]
+    places: tuple[Array, ...]
+
+    @staticmethod
+    def of(
+        _op: Any,
+        image: Any,
+        _layout: Any,
+        _tile: Any,
+        *,
+        lower_corner_whd: tuple[int, ...],
+        upper_corner_whd: tuple[int, ...],
+        upper_padding_whd: tuple[int, ...],
+        stride_whd: tuple[int, ...],
+        stride_srt: tuple[int, ...],
+        **_: Any,
+    ) -> tuple[None, _Windows]:
+        """As ``make_im2col_tma_atom``: a window begins between both corners."""
+        sizes, _channels = image.shape
+        bounds = zip(sizes[:3], lower_corner_whd, upper_corner_whd, stride_whd, strict=True)
+        reach = zip(upper_padding_whd, upper_corner_whd, stride_srt, strict=True)
+        starts = tuple(np.arange(low, size + high, by) for size, low, high, by in bounds)
+        places = tuple(np.arange(0, after - high + 1, by) for after, high, by in reach)
+        return None, _Windows(image, starts, places)
+
+    def values(self, batches: int, k: int) -> Array:
+        """[1, output pixels, k] in float64, 0 outside of the image."""
+        assert batches == 1
+        (*sides, images), channels = self.image.shape
+        (*steps, image_step), _ = self.image.stride
+        memory = self.image.pointer.memory[self.image.pointer.offset :]
+        address = np.arange(int(images)).reshape(-1, *[1] * 7) * int(image_step)
+        inside = np.ones((1,) * 8, bool)
+        for place, (side, step) in enumerate(zip(sides, steps, strict=True)):
+            at = np.add.outer(self.starts[place], self.places[place])
+            # Axes: images, then pixels and places from the outermost dimension to the innermost.
+            shape = [1] * 8
+            shape[3 - place], shape[6 - place] = at.shape
+            address = address + np.clip(at, 0, side - 1).reshape(shape) * int(step)
+            inside = inside & ((at >= 0) & (at < side)).reshape(shape)
+        address, inside = np.broadcast_arrays(address + np.arange(channels), inside)
+        found = from_device(memory[address], _dtype(self.image.pointer)) * inside
+        rows = int(np.prod(found.shape[:4]))
+        return found.reshape(1, rows, -1)[:, :, :k]
+
+
 def _dtype(pointer: Pointer) -> DType:
     return DType.from_label(pointer.dtype.label)
 
@@ -97,11 +149,11 @@ class _Tiles:
             source["neighbouring_columns"] = self._neighbouring
 
     def __call__(self, _mma: Any, _a: Any, _b: Any, *args: Any) -> SimpleNamespace:
-        tensors = [arg for arg in args if isinstance(arg, _Lying)]
+        tensors = [arg for arg in args if isinstance(arg, (_Lying, _Windows))]
         rest = args[2 * len(tensors) :]
         return SimpleNamespace(launch=lambda **_: self._launch(tensors, rest))
 
-    def _launch(self, tensors: list[_Lying], args: tuple[Any, ...]) -> None:
+    def _launch(self, tensors: list[_Lying | _Windows], args: tuple[Any, ...]) -> None:
         named = dict(zip(self._names, args[:-1], strict=True))
         batches, k = int(named["batches"]), int(named["K"])
         constants = {name: self._source[name] for name in ("BLOCK_K", "SPLIT_K")}
@@ -150,6 +202,7 @@ def _modules() -> Iterator[None]:
         vars(cute).update(
             ceil_div=lambda a, b: (a + (b - 1)) // b,
             size=lambda fragment, mode: fragment.atoms,
+            slice_=lambda layout, _: layout,
             recast_ptr=_recast,
             make_layout=lambda shape, stride=None: shape if stride is None else (shape, stride),
             make_tensor=lambda pointer, layout: (
@@ -200,6 +253,7 @@ def run(
         exec(compile(caller.kernel.source, caller.kernel.source_file, "exec"), source)
         source["shared_layout"] = lambda rows, k_major: None
         source["tensor_map"] = lambda tensor, layout, rows, copies: (None, tensor)
+        source["cpasync"].make_im2col_tma_atom = _Windows.of
         source[f"{caller.kernel.name}_tiles"] = _Tiles(source, caller)
         source[caller.kernel.name](*args, workspace, cutedsl.STREAM)
     return {

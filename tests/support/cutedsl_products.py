@@ -4,7 +4,7 @@ tried on them, and what each should give."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.index.functions import evaluate, symbol
+from scheduler.ir.index.functions import as_expr, evaluate, symbol
 from scheduler.ir.operations import BufferKind, GroupKind
 from scheduler.lowering.interpret import interpret
 from scheduler.targets import find
@@ -87,6 +87,29 @@ def _windows(**layout: int | bool) -> Product:
     )
 
 
+def _packed_weights() -> Schedule:
+    """Images with channels last, weights as torch has them: channels first."""
+    made = contractions.convolution(
+        (2, 64, 9, 11), (72, 64, 3, 3), BF16, padding=1, channels_last=True
+    )
+    weight = made.lowered.buffers["w"]
+    as_torch = replace(weight, stride=tuple(map(as_expr, (576, 9, 3, 1))))
+    buffers = {**made.lowered.buffers, "w": as_torch}
+    return replace(made, lowered=replace(made.lowered, buffers=buffers))
+
+
+def _images(
+    size: tuple[int, ...], weight: tuple[int, ...], **layout: int | bool
+) -> Callable[[], Schedule]:
+    return lambda: contractions.convolution(
+        size,
+        weight,
+        BF16,
+        bias=True,
+        **{"channels_last": True, **layout},  # type: ignore[arg-type]
+    )
+
+
 _TWO = {"CONSUMERS": 2, "BLOCK_K": 64, "CLUSTER_M": 1, "CLUSTER_N": 1}
 
 PRODUCTS: dict[str, Product] = {
@@ -126,6 +149,24 @@ PRODUCTS: dict[str, Product] = {
             (1, 32, 5, 4), (32, 16, 3, 3), F16, padding=1, groups=2, channels_last=True, bias=True
         )
     ),
+    "windows from where they lie": Product(_images((2, 64, 9, 11), (72, 64, 3, 3), padding=1)),
+    "windows, two apart": Product(_images((3, 128, 10, 13), (40, 128, 3, 3), padding=1, stride=2)),
+    "windows, dilated": Product(_images((2, 64, 12, 9), (48, 64, 3, 3), padding=2, dilation=2)),
+    "windows inside": Product(_images((3, 64, 7, 8), (32, 64, 2, 4))),
+    "windows of weights that are packed": Product(_packed_weights),
+    "windows, split": Product(
+        _images((2, 64, 9, 11), (72, 64, 3, 3), padding=1),
+        {"SPLIT_K": 4, "BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "STAGES": 4, "CONSUMERS": 1},
+    ),
+    "windows, pairs along n": Product(
+        _images((4, 64, 12, 12), (520, 64, 3, 3), padding=1),
+        {**_TWO, "CLUSTER_N": 2, "BLOCK_M": 128, "BLOCK_N": 256, "STAGES": 3},
+    ),
+    "windows, pairs along m": Product(
+        _images((4, 64, 12, 12), (264, 64, 3, 3), padding=1),
+        {**_TWO, "CLUSTER_M": 2, "BLOCK_M": 128, "BLOCK_N": 256, "STAGES": 4},
+    ),
+    "heads as windows": Product(lambda: contractions.split_heads(2, 33, 3, 64, F16)),
     "no k": Product(lambda: contractions.matmul(8, 16, 0, F16, bias=(16,), relu=True)),
     "no rows": Product(lambda: contractions.matmul(0, 16, 8, F16)),
     "split in two": _large(SPLIT_K=2),

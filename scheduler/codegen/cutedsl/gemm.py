@@ -15,6 +15,7 @@ from scheduler.codegen.contraction.prepare import products
 from scheduler.codegen.cutedsl.contraction import ContractionHooks
 from scheduler.codegen.cutedsl.fused import has_epilogue
 from scheduler.codegen.cutedsl.gemm_config import (
+    FUSED,
     MULTIPROCESSORS,
     GemmConfig,
     GemmProblem,
@@ -68,14 +69,15 @@ class GemmTemplate(CuteDSLTemplate):
             self._members, lowered.buffers, lowered.graph.symbols, CuteDSLTemplateKernel()
         )
         self._hooks = ContractionHooks(self.interface, self.marks)
-        self._operands = Operands(self.interface, self._hooks)
+        self._lying = Operands(self.interface, self._hooks)
+        self._windows = Operands(self.interface, self._hooks, windows=True)
         self._texts: dict[tuple[object, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
 
     # ---- configurations
 
     @cached_property
     def _problem(self) -> GemmProblem:
-        interface, operands = self.interface, self._operands
+        interface, operands = self.interface, self._lying
         return GemmProblem(
             interface.element,
             *interface.extents(hints(self.lowered.graph.symbols)),
@@ -83,7 +85,13 @@ class GemmTemplate(CuteDSLTemplate):
             next(filter(None, operands.obstacles[1:]), ""),
             operands.mixed or self._hooks.obstacle(),
             has_epilogue(self.node),
+            operands.window_obstacle,
+            operands.window_channels,
         )
+
+    def _operands(self, config: GemmConfig) -> Operands:
+        """Fused with a prologue that is a window, A is loaded from where it lies."""
+        return self._windows if config.prologue == FUSED else self._lying
 
     def configs(self) -> Sequence[Config]:
         return [config.items() for config in all_configs(self._problem)]
@@ -103,7 +111,7 @@ class GemmTemplate(CuteDSLTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.of(config)
-        kind = (chosen.schedule, chosen.split_k, chosen.epilogue)
+        kind = (chosen.schedule, chosen.split_k, chosen.epilogue, chosen.prologue)
         if kind not in self._texts:
             self._texts[kind] = self._render_problem(chosen)
         before, after, origins = self._texts[kind]
@@ -135,7 +143,7 @@ class GemmTemplate(CuteDSLTemplate):
         )
 
     def _context(self, config: GemmConfig) -> dict[str, Any]:
-        interface, operands = self.interface, self._operands
+        interface, operands = self.interface, self._operands(config)
         packs = [operands.pack_context(pack) for pack in operands.packs]
         members = [self._member(i, config) for i in range(len(interface.members))]
         nodes = tuple(dict.fromkeys(node for member in self._members for node in member.nodes))
@@ -144,7 +152,8 @@ class GemmTemplate(CuteDSLTemplate):
             "element": type_name(interface.element),
             "a_k_major": operands.along_k[0],
             "b_k_major": operands.along_k[1],
-            "a": operands.tensor(0),
+            "a": None if operands.im2col() else operands.tensor(0),
+            "windows": operands.im2col(),
             "multiprocessors": MULTIPROCESSORS,
             "copy_threads": COPY_THREADS,
             "parameters": interface.kernel.parameters,
@@ -171,7 +180,7 @@ class GemmTemplate(CuteDSLTemplate):
             "stored": self._columns_at_once(position) if config.separate_sums else vector,
             "definition": function.definition,
             "epilogue": function.call,
-            "b": self._operands.tensor(1 + position),
+            "b": self._operands(config).tensor(1 + position),
             "sums": wide(self._first_sum(position, config)),
             "finish_blocks": wide(self._finish_blocks(position)),
         }
@@ -202,7 +211,7 @@ class GemmTemplate(CuteDSLTemplate):
         rows = argument("batches") * argument("M") * (config.split_k * _SUM_BYTES)
         before = self.interface.members[:position]
         sums = (aligned(rows * argument(member.columns)) for member in before)
-        return sympy.Add(*(pack.bytes for pack in self._operands.packs), *sums)
+        return sympy.Add(*(pack.bytes for pack in self._operands(config).packs), *sums)
 
     def _workspace_bytes(self, config: GemmConfig) -> Expr:
         members = len(self.interface.members) if config.separate_sums else 0
@@ -218,7 +227,7 @@ class GemmTemplate(CuteDSLTemplate):
         names end in the number of the launch."""
         copy = (COPY_THREADS, 1, 1)
         shared = config.shared_bytes(self.interface.element)
-        packs = [(pack.name, pack.blocks, copy, 0) for pack in self._operands.packs]
+        packs = [(pack.name, pack.blocks, copy, 0) for pack in self._operands(config).packs]
         tiles = ("tiles", self._blocks(config), (config.threads, 1, 1), shared)
         finished = range(len(self.interface.members) if config.separate_sums else 0)
         finish = [

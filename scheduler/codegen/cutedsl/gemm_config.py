@@ -132,7 +132,8 @@ class GemmProblem:
 
     ``obstacle_a`` says why A cannot be loaded by TMA from where it lies, "" where it can;
     ``hindrance`` is what hinders the kernel as a whole. ``epilogue``: something is
-    computed of the sums before they are stored.
+    computed of the sums before they are stored. ``obstacle_windows`` says why A cannot be loaded
+    window by window; where it is "", its windows have ``channels``.
     """
 
     element: DType
@@ -144,6 +145,8 @@ class GemmProblem:
     obstacle_b: str = ""
     hindrance: str = ""
     epilogue: bool = False
+    obstacle_windows: str = ""
+    channels: int = 0
 
     @property
     def prologue(self) -> bool:
@@ -154,6 +157,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Every configuration, in a fixed order, before any rule."""
     epilogues = (FUSED, SEPARATE) if problem.epilogue else ("",)
     prologues = (SEPARATE, FUSED) if problem.prologue else ("",)
+    prologues = prologues[::-1] if problem.channels else prologues
     for tile, cluster, split in product(_TILES, _CLUSTERS, _SPLITS):
         block_m, block_n, block_k, consumers, schedule, all_stages = tile
         for stages in all_stages:
@@ -206,8 +210,14 @@ def _reject_ways(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
         return illegal("split-K gives parts of different lengths: pingpong needs equal ones")
     if config.split_k > 1 and config.epilogue == SEPARATE:
         return illegal("split-K stores its sums apart already")
-    if config.prologue == FUSED:
-        return illegal(f"{problem.obstacle_a or problem.obstacle_b}: TMA loads memory as it lies")
+    if config.prologue == FUSED and problem.obstacle_windows:
+        found = problem.obstacle_a or problem.obstacle_b
+        return illegal(f"{found}: TMA loads memory as it lies")
+    if config.prologue == FUSED and problem.channels % config.block_k:
+        return illegal(
+            f"steps of {config.block_k} along k, but a window's place has {problem.channels}"
+            " channels"
+        )
     return None
 
 
@@ -265,6 +275,9 @@ def estimate(config: GemmConfig, problem: GemmProblem) -> float:
     time = max(inner + end + (rounds - 1) * further, memory)
     # Of equals, the one that multiplies less for nothing.
     time += 0.02 * rounds * steps * multiply
+    if config.prologue == SEPARATE and problem.channels:
+        windows = problem.batches * problem.m * problem.k * problem.element.itemsize * 2
+        time += _LAUNCH + windows / (_DRAM_BYTES * MULTIPROCESSORS)
     if config.separate_sums:
         sums = problem.batches * problem.m * problem.n * 4 * 2 * config.split_k
         time += _LAUNCH + sums / (_DRAM_BYTES * MULTIPROCESSORS)

@@ -13,6 +13,7 @@ from scheduler.codegen.contraction.indices import collapsed
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.cutedsl.contraction import ContractionHooks, TensorAccess
+from scheduler.codegen.cutedsl.im2col import Im2col, im2col_of
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.launch import ceil_div
@@ -147,7 +148,11 @@ class Operands:
     """All operands of a group: A, then each member's second one."""
 
     def __init__(
-        self, interface: ContractionInterface[CuteDSLTemplateKernel], hooks: ContractionHooks
+        self,
+        interface: ContractionInterface[CuteDSLTemplateKernel],
+        hooks: ContractionHooks,
+        *,
+        windows: bool = False,
     ) -> None:
         self._hooks = hooks
         self._interface = interface
@@ -155,12 +160,41 @@ class Operands:
         self.all = (interface.a, *(member.b for member in interface.members))
         self.rows = ("M", *(member.columns for member in interface.members))
         self.obstacles = tuple(tma_obstacle(operand, self._width) for operand in self.all)
+        self._im2col = im2col_of(interface.a, interface.buffers, self._width)
+        if windows:
+            self.obstacles = ("", *self.obstacles[1:])
+        self._windows = windows
+
+    @property
+    def window_obstacle(self) -> str:
+        """Why A cannot be loaded window by window, "" where it can and has to be."""
+        if not self.obstacles[0]:
+            return "A lies as TMA loads it"
+        return self._im2col if isinstance(self._im2col, str) else ""
+
+    @property
+    def window_channels(self) -> int:
+        """Of A's windows; 0 where they are not loaded as such."""
+        return 0 if self.window_obstacle else self._windows_of_a.channels
+
+    @property
+    def _windows_of_a(self) -> Im2col:
+        assert isinstance(self._im2col, Im2col), self._im2col
+        return self._im2col
+
+    def im2col(self) -> Mapping[str, str] | None:
+        """What the host function describes A's windows by; None where A is a matrix."""
+        if not self._windows:
+            return None
+        load = self._interface.a.load
+        assert load is not None
+        return self._windows_of_a.context(self._interface.kernel.arg_name(load.buffer))
 
     @cached_property
     def along_k(self) -> tuple[bool, ...]:
         """Which way each lies for TMA; second operands that are packed go the way of the rest."""
         found = [
-            operand.along_k if hindered else is_along_k(operand)
+            operand.along_k if hindered or self._is_window(operand) else is_along_k(operand)
             for operand, hindered in zip(self.all, self.obstacles, strict=True)
         ]
         first, *seconds = found
@@ -168,6 +202,9 @@ class Operands:
         way = direct[0] if direct else seconds[0]
         packed = zip(seconds, self.obstacles[1:], strict=True)
         return first, *(way if no else own for own, no in packed)
+
+    def _is_window(self, operand: Operand) -> bool:
+        return self._windows and operand is self._interface.a
 
     @property
     def mixed(self) -> str:

@@ -14,6 +14,9 @@ from scheduler.runtime.cuda import open_library
 from scheduler.runtime.library import ExportedKernel
 from tests.benchmarks.gpu.making import Made
 from tests.benchmarks.gpu.problem import Loaded
+from tests.benchmarks.gpu.timing import captured, elapsed
+
+_LAUNCHES, _SAMPLES = 5, 5
 
 
 class OnTorch:
@@ -36,6 +39,24 @@ class OnTorch:
         for launch in self._launches:
             launch(stream)
         return self._output()
+
+    @property
+    def launches(self) -> int:
+        return len(self._launches)
+
+    def times(self) -> tuple[float, ...]:
+        """Microseconds of each launch by itself, in their order: the least of a few, so that one
+        kernel can be chosen before another."""
+        self()
+        return tuple(map(self._time, self._launches))
+
+    def _time(self, launch: Callable[[int], None]) -> float:
+        def several() -> None:
+            for _ in range(_LAUNCHES):
+                launch(torch.cuda.current_stream().cuda_stream)
+
+        graph = captured(several)
+        return min(elapsed(graph) for _ in range(_SAMPLES)) / _LAUNCHES
 
     def _output(self) -> torch.Tensor:
         name = self._made.manifest.outputs[0]

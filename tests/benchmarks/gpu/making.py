@@ -96,6 +96,17 @@ def in_language(plan: Schedule, shop: Shop, source_file: str) -> pipeline.Choose
     return (lambda node: callers.get(node.name)) if callers else None
 
 
+def mixed(
+    plan: Schedule, second: pipeline.Chooser, times: tuple[Sequence[float], Sequence[float]]
+) -> pipeline.Chooser:
+    """Each node's default, or what ``second`` chooses where that was faster; ``times`` are of the
+    launches of either, one for each node that is no extern."""
+    names = [node.name for node in plan.nodes if node.kind is not GroupKind.EXTERN]
+    pairs = zip(names, *times, strict=True)
+    faster = {name for name, default, other in pairs if other < default}
+    return lambda node: second(node) if node.name in faster else None
+
+
 def tuned(plan: Schedule, shop: Shop, device: DeviceInfo, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
     problems = _problems(plan, shop)

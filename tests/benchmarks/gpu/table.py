@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from tests.benchmarks.gpu.results import CONTENDERS, COPY, OURS, Bar, Outcome, Row
 
 _TITLES = {
-    **{"kiln": "Kiln", "cutedsl": "Kiln CuteDSL", "tuned": "Kiln tuned"},
+    **{"kiln": "Kiln", "cutedsl": "Kiln CuteDSL", "mixed": "Kiln mixed", "tuned": "Kiln tuned"},
     **{"eager": "eager", "compile": "compile", "copy": "copy"},
 }
-_LANGUAGES = {"kiln": "HIP C++", "cutedsl": "CuteDSL", "tuned": "tuned"}
+_LANGUAGES = {"kiln": "HIP C++", "cutedsl": "CuteDSL", "mixed": "mixed", "tuned": "tuned"}
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -59,8 +59,13 @@ def extremes(readings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, flo
 
 
 def _sample(graph: torch.cuda.CUDAGraph, flushed: torch.Tensor) -> float:
-    start, stop = _event(), _event()
     flushed.zero_()
+    return elapsed(graph)
+
+
+def elapsed(graph: torch.cuda.CUDAGraph) -> float:
+    """Microseconds of one replay."""
+    start, stop = _event(), _event()
     start.record()
     graph.replay()
     stop.record()

@@ -12,6 +12,7 @@ import pytest
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
@@ -23,7 +24,7 @@ from scheduler.targets import find
 from tests.support.caches import KEPT
 from tests.support.cutedsl_gemm import run
 from tests.support.cutedsl_products import PRODUCTS
-from tests.unit.matrix.contractions import gathered_gelu, matmul, split_heads
+from tests.unit.matrix.contractions import convolution, gathered_gelu, matmul
 
 SM_90 = find("sm_90")
 F16, BF16 = DType.F16, DType.BF16
@@ -39,6 +40,26 @@ def reason(made: GemmTemplate, **config: int | str) -> str:
     rejected = made.reject(given)
     assert rejected is not None and rejected.stage is Stage.RULE
     return rejected.reason
+
+
+def windows(
+    *,
+    channels: int = 128,
+    kernel: int = 3,
+    padding: int = 1,
+    stride: int = 1,
+    groups: int = 1,
+    channels_last: bool = True,
+) -> Schedule:
+    return convolution(
+        (2, channels, 40, 40),
+        (64, channels // groups, kernel, kernel),
+        F16,
+        padding=padding,
+        stride=stride,
+        groups=groups,
+        channels_last=channels_last,
+    )
 
 
 LARGE = matmul(4096, 4096, 4096, BF16, b_transposed=True)
@@ -73,10 +94,9 @@ def test_rules_name_the_limit(config: dict[str, int | str], said: str) -> None:
         (gathered_gelu(64, 64, 64, 9, F16), "a", "A is computed element by element"),
         (matmul(64, 64, 60, F16), "a", "A has a stride or offset of 60, no multiple of 16 bytes"),
         (matmul(64, 60, 64, F16), "b0", "B0 has a stride or offset of 60"),
-        (split_heads(2, 32, 3, 64, F16), "a", "A has rows or columns of several strides"),
         (matmul(64, 64, 64, F16, a_stride=(128, 2)), "a", "no axis of A is contiguous"),
     ],
-    ids=["computed", "rows", "columns", "heads", "steps"],
+    ids=["computed", "rows", "columns", "steps"],
 )
 def test_an_operand_that_tma_cannot_load_is_packed_before(
     schedule: Schedule, operand: str, why: str
@@ -114,6 +134,49 @@ def test_a_convolution_packs_its_windows_sixteen_bytes_at_a_time() -> None:
     ]
     assert "elements.store(cute.make_tensor(place, cute.make_layout(8)).load())" in windows.source
     assert len(PRODUCTS["pixels"].caller().kernel.launches) == 1
+
+
+def test_windows_of_whole_steps_are_loaded_from_where_they_lie() -> None:
+    """Of 64 channels or a multiple, channels last: no kernel comes before, and no workspace."""
+    kernel = PRODUCTS["windows from where they lie"].caller().kernel
+    assert kernel.config["prologue"] == "fused"
+    assert [launch.function for launch in kernel.launches] == [f"{kernel.name}_tiles_0"]
+    assert kernel.workspace_bytes == 0
+    assert "lower_corner_whd=(-1, -1, 0), upper_corner_whd=(-1, -1, 0)" in kernel.source
+    weights_apart = PRODUCTS["windows of weights that are packed"].caller().kernel
+    assert [launch.function.rpartition("_")[0] for launch in weights_apart.launches] == [
+        f"{weights_apart.name}_pack_b0",
+        f"{weights_apart.name}_tiles",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "why"),
+    [
+        (windows(channels=96), "A stands behind a mask"),
+        (windows(groups=2), "A stands behind a mask"),
+        (windows(padding=17, kernel=35), "A stands behind a mask"),
+        (windows(stride=9), "A stands behind a mask"),
+        (windows(channels_last=False), "B0 stands behind a mask"),
+    ],
+    ids=["channels", "groups", "corners", "stride", "channels first"],
+)
+def test_other_windows_are_packed_before(schedule: Schedule, why: str) -> None:
+    """What a descriptor of windows cannot say."""
+    made = ConvolutionTemplate(schedule.nodes[0], schedule.lowered, (SM_90,))
+    assert made.default_config()["prologue"] == "separate"
+    rejected = made.reject({**made.default_config(), "prologue": "fused"})
+    assert rejected is not None
+    assert why in rejected.reason
+
+
+def test_a_step_along_k_is_of_one_place_of_the_window() -> None:
+    schedule = windows(channels=192)
+    made = ConvolutionTemplate(schedule.nodes[0], schedule.lowered, (SM_90,))
+    deep = next(one for one in made.configs() if one["BLOCK_K"] == 128)
+    rejected = made.reject(deep)
+    assert rejected is not None
+    assert "steps of 128 along k, but a window's place has 192 channels" in rejected.reason
 
 
 def test_sizes_are_arguments() -> None:
@@ -171,6 +234,12 @@ RUN = (
     "windows, channels last",
     "windows, channels first",
     "windows in groups",
+    "windows from where they lie",
+    "windows, two apart",
+    "windows, dilated",
+    "windows inside",
+    "windows of weights that are packed",
+    "heads as windows",
     "pixels",
     "no k",
     "no rows",
@@ -197,6 +266,8 @@ COMPILED = {
         {"cp.async.bulk.tensor", "wgmma.mma_async"},
     ),
     "computed and gathered": ({"pack_a_0": 256, "tiles_1": 256}, {"wgmma.mma_async"}),
+    "windows from where they lie": ({"tiles_0": 384}, {"cp.async.bulk.tensor.5d", ".im2col."}),
+    "windows, pairs along n": ({"tiles_0": 384}, {".im2col.", "multicast::cluster"}),
 }
 
 

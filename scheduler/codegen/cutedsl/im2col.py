@@ -1,0 +1,212 @@
+"""Windows of an image as TMA loads them in its im2col mode: rows are output pixels, k the places of
+the window with the channels innermost, and what lies outside the image is 0.
+
+The CUDA driver API's cuTensorMapEncodeIm2col and the PTX ISA ("Im2col mode") say what it takes.
+CuTe always asks for three dimensions of pixels, whose corners are of five bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.contraction.operand import Operand
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine, affine
+from scheduler.ir.index.facts import is_equal
+from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.values import Call, Const, IndexValue, Value
+
+CHANNELS = 64  # a step of k in f16 or bf16 is so many, or twice: all of one place in the window
+_DIMENSIONS = 3
+_LOWEST, _HIGHEST = -16, 15
+_MOST_STRIDE = 8
+_ONE = sympy.Integer(1)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One dimension of the pixels: ``size`` of the image and ``step`` from one to the next in
+    elements; ``places`` of the window ``dilation`` apart, ``stride`` apart from output pixel to
+    output pixel (``pixels`` of them), the first ``padding`` before the image."""
+
+    size: int
+    step: int
+    pixels: int
+    places: int
+    stride: int
+    dilation: int
+    padding: int
+
+    @property
+    def reach(self) -> int:
+        """How far the window's last place is from its first."""
+        return (self.places - 1) * self.dilation
+
+    @property
+    def padding_after(self) -> int:
+        """So that there are as many windows as output pixels."""
+        return (self.pixels - 1) * self.stride + self.reach + 1 - self.size - self.padding
+
+    @property
+    def obstacle(self) -> str:
+        """Which of the descriptor's fields cannot hold it, "" where all do."""
+        if not 1 <= self.stride <= _MOST_STRIDE:
+            return f"a stride of {self.stride}, more than {_MOST_STRIDE}"
+        corners = (-self.padding, self.padding_after - self.reach)
+        if not all(_LOWEST <= corner <= _HIGHEST for corner in corners):
+            return f"corners of {corners}, not in {_LOWEST} to {_HIGHEST}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Im2col:
+    """``sides`` innermost first; the images are ``image_step`` elements apart."""
+
+    sides: tuple[Side, ...]
+    channels: int
+    image_step: int
+
+    def context(self, pointer: str) -> dict[str, str]:
+        """Texts for the host function: the image as a tensor of ((w, h, d, images), channels), and
+        what the descriptor takes beside it, of (w, h, d)."""
+        missing = _DIMENSIONS - len(self.sides)
+        step = self.image_step
+        alone = Side(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
+        sides = (*self.sides, *[alone] * missing)
+        pixels = 1
+        for side in sides:
+            pixels *= side.pixels
+        return {
+            "pointer": pointer,
+            "shape": _tuple([*(side.size for side in sides), f"tiles(M, {pixels})"]),
+            "stride": _tuple([*(side.step for side in sides), self.image_step]),
+            "channels": str(self.channels),
+            "lower_corner": _tuple(-side.padding for side in sides),
+            "upper_corner": _tuple(side.padding_after - side.reach for side in sides),
+            "lower_padding": _tuple(side.padding for side in sides),
+            "upper_padding": _tuple(side.padding_after for side in sides),
+            "strides": _tuple(side.stride for side in sides),
+            "dilations": _tuple(side.dilation for side in sides),
+        }
+
+
+def _tuple(values: Iterable[int | str]) -> str:
+    return f"({', '.join(map(str, values))})"
+
+
+def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im2col | str:
+    """An operand as windows; a text that says why it is none, or none that TMA loads. ``width``
+    elements are 16 bytes."""
+    load, form = operand.load, operand.form
+    if load is None or form is None:
+        return f"{operand.name} is computed element by element"
+    if any(axis.size != 1 for axis in operand.batch.axes):
+        return f"windows of {operand.name} are in groups"
+    rows = [axis for axis in operand.row.axes if axis.size != 1]
+    places = [axis for axis in operand.k.axes if axis.size != 1]
+    if not places or form.at(places[-1].var) != _ONE:
+        return f"the channels of {operand.name} are not contiguous"
+    buffer = buffers[load.buffer]
+    variables = {axis.var for axis in (*rows, *places)}
+    found = [affine(index, variables) for index in load.index]
+    parts = [one for one in found if one is not None]
+    if len(parts) != len(found) or any(form.nonlinear for form in parts):
+        return f"{operand.name} has an index that is no window"
+    if not _inside(operand.condition, load.index, buffer):
+        return f"the mask of {operand.name} is not that of the image's edge"
+    return _read(operand, buffer, parts, (rows, places), width)
+
+
+def _read(
+    operand: Operand,
+    buffer: Buffer,
+    parts: list[Affine],
+    axes: tuple[list[Axis], list[Axis]],
+    width: int,
+) -> Im2col | str:
+    """The dimensions one by one: the channel, the images, and those of the pixels."""
+    rows, places = axes
+    channel = places[-1]
+    sides: list[Side] = []
+    order: list[sympy.Symbol] = []
+    image_step: int | None = None
+    for part, size, step in zip(parts, buffer.size, buffer.stride, strict=True):
+        used = set(part.coefficients)
+        if used == {channel.var} and part.rest == 0:
+            continue
+        if not used and part.rest == 0 and size == 1:
+            continue
+        of_row = [axis for axis in rows if axis.var in used]
+        of_place = [axis for axis in places[:-1] if axis.var in used]
+        if len(of_row) > 1 or len(of_place) > 1 or channel.var in used:
+            return f"{operand.name} has an index that is no window"
+        order += [axis.var for axis in (*of_row, *of_place)]
+        if not sides and image_step is None and part.expr() == rows[0].var:
+            image_step = _integer(step)
+            continue
+        side = _side(part, size, step, of_row, of_place)
+        if side is None:
+            return f"{operand.name} has sizes that are known only at run time"
+        if side.obstacle:
+            return f"{operand.name} has {side.obstacle}"
+        sides.append(side)
+    if not 1 <= len(sides) <= _DIMENSIONS:
+        return f"windows of {operand.name} have {len(sides)} dimensions"
+    inner = {axis.var: place for place, axis in enumerate((*rows, *places[:-1]))}
+    for group in (rows, places[:-1]):
+        own = [var for var in order if var in {axis.var for axis in group}]
+        if own != sorted(own, key=inner.__getitem__) or len(own) != len(group):
+            return f"axes of {operand.name} are not in the order of memory"
+    channels = _integer(channel.size) or 0
+    if channels == 0 or channels % CHANNELS:
+        return f"a window of {operand.name} has {channel.size} channels, no multiple of {CHANNELS}"
+    image_step = image_step if image_step is not None else sides[0].size * sides[0].step
+    if any(step % width for step in (image_step, *(side.step for side in sides))):
+        return f"{operand.name} has a stride that is no multiple of 16 bytes"
+    return Im2col(tuple(sides[::-1]), channels, image_step)
+
+
+def _side(
+    part: Affine, size: Expr, step: Expr, rows: list[Axis], places: list[Axis]
+) -> Side | None:
+    """None where a number is known at run time alone."""
+    given = (
+        *(size, step, rows[0].size if rows else _ONE, places[0].size if places else _ONE),
+        part.at(rows[0].var) if rows else _ONE,
+        part.at(places[0].var) if places else _ONE,
+        -part.rest,
+    )
+    numbers = [_integer(one) for one in given]
+    return None if None in numbers else Side(*numbers)  # type: ignore[arg-type]
+
+
+def _integer(value: Expr) -> int | None:
+    return int(value) if value.is_Integer else None
+
+
+def _inside(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) -> bool:
+    """Whether a mask says nothing but that indices lie in the image: TMA gives 0 outside of it,
+    asked or not."""
+    if condition is None:
+        return True
+    if isinstance(condition, Call) and condition.op == "logical_and":
+        return all(_inside(arg, index, buffer) for arg in condition.args)
+    if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
+        return False
+    value, limit = (_expression(arg) for arg in condition.args)
+    if value is None or limit is None:
+        return False
+    sizes = [size for part, size in zip(index, buffer.size, strict=True) if part == value]
+    wanted = [sympy.Integer(0)] if condition.op == "ge" else sizes
+    return bool(sizes) and any(is_equal(limit, one) for one in wanted)
+
+
+def _expression(value: Value) -> Expr | None:
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return sympy.Integer(value.value)
+    return None
