@@ -89,7 +89,6 @@ class _Measured:
         if not wrong:
             self.calls[name] = call
 
-
     def times_of(self, *names: str) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
         """Of each kernel by two contenders of ours; None where one is missing, or has one alone."""
         first, second = (self.calls.get(name) for name in names)
