@@ -44,11 +44,12 @@ class OnTorch:
     def launches(self) -> int:
         return len(self._launches)
 
-    def times(self) -> tuple[float, ...]:
-        """Microseconds of each launch by itself, in their order: the least of a few, so that one
-        kernel can be chosen before another."""
+    def times(self) -> tuple[tuple[str, float], ...]:
+        """The kernel and microseconds of each launch by itself, in their order: the least of a few,
+        so that one kernel can be chosen before another."""
         self()
-        return tuple(map(self._time, self._launches))
+        launches = zip(self._made.manifest.calls, self._launches, strict=True)
+        return tuple((call.kernel, self._time(launch)) for call, launch in launches)
 
     def _time(self, launch: Callable[[int], None]) -> float:
         def several() -> None:

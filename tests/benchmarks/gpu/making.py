@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -96,14 +97,22 @@ def in_language(plan: Schedule, shop: Shop, source_file: str) -> pipeline.Choose
     return (lambda node: callers.get(node.name)) if callers else None
 
 
+Times = Sequence[tuple[str, float]]
+"""Of each launch in turn: its kernel, and microseconds."""
+
+
 def mixed(
-    plan: Schedule, second: pipeline.Chooser, times: tuple[Sequence[float], Sequence[float]]
+    plan: Schedule, second: pipeline.Chooser, default: Times, other: Times
 ) -> pipeline.Chooser:
-    """Each node's default, or what ``second`` chooses where that was faster; ``times`` are of the
-    launches of either, one for each node that is no extern."""
+    """For each node its default, or what ``second`` chooses where that was faster. Nodes that share
+    their kernels are decided together. Both times have a launch for each node that is no extern."""
     names = [node.name for node in plan.nodes if node.kind is not GroupKind.EXTERN]
-    pairs = zip(names, *times, strict=True)
-    faster = {name for name, default, other in pairs if other < default}
+    gains: dict[tuple[str, str], float] = defaultdict(float)
+    kernels = {}
+    for name, (kernel, time), (another, its_time) in zip(names, default, other, strict=True):
+        kernels[name] = kernel, another
+        gains[kernel, another] += time - its_time
+    faster = {name for name, both in kernels.items() if gains[both] > 0}
     return lambda node: second(node) if node.name in faster else None
 
 

@@ -19,7 +19,16 @@ from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.nvml import Monitor
 from tests.benchmarks.gpu.kernels import OnTorch
-from tests.benchmarks.gpu.making import Shop, in_language, made, mixed, recorded, scheduled, tuned
+from tests.benchmarks.gpu.making import (
+    Shop,
+    Times,
+    in_language,
+    made,
+    mixed,
+    recorded,
+    scheduled,
+    tuned,
+)
 from tests.benchmarks.gpu.problem import Loaded, Problem
 from tests.benchmarks.gpu.reference import bound_of, error_of, in_float64
 from tests.benchmarks.gpu.results import (
@@ -89,7 +98,7 @@ class _Measured:
         if not wrong:
             self.calls[name] = call
 
-    def times_of(self, *names: str) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    def times_of(self, *names: str) -> tuple[Times, Times] | None:
         """Of each kernel by two contenders of ours; None where one is missing, or has one alone."""
         first, second = (self.calls.get(name) for name in names)
         if not isinstance(first, OnTorch) or not isinstance(second, OnTorch):
@@ -113,7 +122,7 @@ def measured(problem: Problem, settings: Settings) -> Row:
         if (choose_language := in_language(plan, shop, SOURCE_FILE)) is not None:
             found.add(CUTEDSL, lambda: OnTorch(made(plan, shop, choose_language), loaded))
             if several := found.times_of(KILN, CUTEDSL):
-                choose_faster = mixed(plan, choose_language, several)
+                choose_faster = mixed(plan, choose_language, *several)
                 found.add(MIXED, lambda: OnTorch(made(plan, shop, choose_faster), loaded))
         found.add(EAGER, lambda: lambda: loaded.module(*loaded.inputs))
         if settings.with_compile:
