@@ -1,7 +1,8 @@
-"""The convolution of sm_90a in CuteDSL: the windows of the input as a matrix in the workspace
-(im2col), whose product with the weights is the GEMM's.
+"""The convolution of sm_90a in CuteDSL: windows of the input as rows of the GEMM's first operand.
 
-A window of one pixel that lies as rows of channels is loaded from where it is.
+Where a descriptor can say which they are, TMA loads them from where they lie (``im2col.py``), else
+a kernel before writes them as a matrix into the workspace. A window of one pixel that lies as rows
+of channels is a matrix already.
 """
 
 from __future__ import annotations

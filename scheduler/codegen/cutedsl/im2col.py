@@ -7,11 +7,12 @@ CuTe always asks for three dimensions of pixels, whose corners are of five bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
@@ -100,73 +101,75 @@ def _tuple(values: Iterable[int | str]) -> str:
 def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im2col | str:
     """An operand as windows; a text that says why it is none, or none that TMA loads. ``width``
     elements are 16 bytes."""
-    load, form = operand.load, operand.form
+    load, form, name = operand.load, operand.form, operand.name
     if load is None or form is None:
-        return f"{operand.name} is computed element by element"
+        return f"{name} is computed element by element"
     if any(axis.size != 1 for axis in operand.batch.axes):
-        return f"windows of {operand.name} are in groups"
-    rows = [axis for axis in operand.row.axes if axis.size != 1]
-    places = [axis for axis in operand.k.axes if axis.size != 1]
+        return f"windows of {name} are in groups"
+    rows, places = (_moving(group) for group in (operand.row, operand.k))
     if not places or form.at(places[-1].var) != _ONE:
-        return f"the channels of {operand.name} are not contiguous"
+        return f"the channels of {name} are not contiguous"
+    channels = _integer(places[-1].size)
+    if not channels or channels % CHANNELS:
+        return f"a window of {name} has {places[-1].size} channels, no multiple of {CHANNELS}"
     buffer = buffers[load.buffer]
-    variables = {axis.var for axis in (*rows, *places)}
-    found = [affine(index, variables) for index in load.index]
-    parts = [one for one in found if one is not None]
-    if len(parts) != len(found) or any(form.nonlinear for form in parts):
-        return f"{operand.name} has an index that is no window"
     if not _inside(operand.condition, load.index, buffer):
-        return f"the mask of {operand.name} is not that of the image's edge"
-    return _read(operand, buffer, parts, (rows, places), width)
+        return f"the mask of {name} is not that of the image's edge"
+    # An axis of one point stays at 0.
+    still = dict.fromkeys(_still(operand), sympy.Integer(0))
+    found = _dimensions(tuple(i.xreplace(still) for i in load.index), buffer, rows, places)
+    if isinstance(found, str):
+        return f"{name} has {found}"
+    sides, image_step = found
+    if any(step % width for step in (image_step, *(side.step for side in sides))):
+        return f"{name} has a stride that is no multiple of 16 bytes"
+    return Im2col(sides, channels, image_step)
 
 
-def _read(
-    operand: Operand,
-    buffer: Buffer,
-    parts: list[Affine],
-    axes: tuple[list[Axis], list[Axis]],
-    width: int,
-) -> Im2col | str:
-    """The dimensions one by one: the channel, the images, and those of the pixels."""
-    rows, places = axes
-    channel = places[-1]
+def _moving(group: IndexGroup) -> list[Axis]:
+    return [axis for axis in group.axes if axis.size != 1]
+
+
+def _still(operand: Operand) -> Iterator[sympy.Symbol]:
+    for group in (operand.batch, operand.row, operand.k):
+        yield from (axis.var for axis in group.axes if axis.size == 1)
+
+
+def _dimensions(
+    index: tuple[Expr, ...], buffer: Buffer, rows: list[Axis], places: list[Axis]
+) -> tuple[tuple[Side, ...], int] | str:
+    """Those of the pixels, innermost first, and the step from image to image; or what hinders."""
+    variables = {axis.var for axis in (*rows, *places)}
+    channel = places[-1].var
     sides: list[Side] = []
     order: list[sympy.Symbol] = []
     image_step: int | None = None
-    for part, size, step in zip(parts, buffer.size, buffer.stride, strict=True):
-        used = set(part.coefficients)
-        if used == {channel.var} and part.rest == 0:
+    for expr, size, step in zip(index, buffer.size, buffer.stride, strict=True):
+        if expr == channel or (expr == 0 and size == 1):
             continue
-        if not used and part.rest == 0 and size == 1:
-            continue
+        part = affine(expr, variables)
+        used = part.coefficients if part is not None else {channel: _ONE}
         of_row = [axis for axis in rows if axis.var in used]
-        of_place = [axis for axis in places[:-1] if axis.var in used]
-        if len(of_row) > 1 or len(of_place) > 1 or channel.var in used:
-            return f"{operand.name} has an index that is no window"
+        of_place = [axis for axis in places if axis.var in used]
+        if part is None or channel in used or len(of_row) > 1 or len(of_place) > 1:
+            return "an index that is no window"
         order += [axis.var for axis in (*of_row, *of_place)]
-        if not sides and image_step is None and part.expr() == rows[0].var:
+        if image_step is None and not sides and rows and expr == rows[0].var:
             image_step = _integer(step)
             continue
         side = _side(part, size, step, of_row, of_place)
         if side is None:
-            return f"{operand.name} has sizes that are known only at run time"
+            return "sizes that are known only at run time"
         if side.obstacle:
-            return f"{operand.name} has {side.obstacle}"
+            return side.obstacle
         sides.append(side)
     if not 1 <= len(sides) <= _DIMENSIONS:
-        return f"windows of {operand.name} have {len(sides)} dimensions"
-    inner = {axis.var: place for place, axis in enumerate((*rows, *places[:-1]))}
+        return f"windows of {len(sides)} dimensions"
     for group in (rows, places[:-1]):
-        own = [var for var in order if var in {axis.var for axis in group}]
-        if own != sorted(own, key=inner.__getitem__) or len(own) != len(group):
-            return f"axes of {operand.name} are not in the order of memory"
-    channels = _integer(channel.size) or 0
-    if channels == 0 or channels % CHANNELS:
-        return f"a window of {operand.name} has {channel.size} channels, no multiple of {CHANNELS}"
-    image_step = image_step if image_step is not None else sides[0].size * sides[0].step
-    if any(step % width for step in (image_step, *(side.step for side in sides))):
-        return f"{operand.name} has a stride that is no multiple of 16 bytes"
-    return Im2col(tuple(sides[::-1]), channels, image_step)
+        wanted = [axis.var for axis in group]
+        if [var for var in order if var in wanted] != wanted:
+            return "axes that are not in the order of memory"
+    return tuple(sides[::-1]), image_step or sides[0].size * sides[0].step
 
 
 def _side(
