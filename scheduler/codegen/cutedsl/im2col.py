@@ -166,8 +166,8 @@ def _dimensions(
     if not 1 <= len(sides) <= _DIMENSIONS:
         return f"windows of {len(sides)} dimensions"
     for group in (rows, places[:-1]):
-        wanted = [axis.var for axis in group]
-        if [var for var in order if var in wanted] != wanted:
+        expected = [axis.var for axis in group]
+        if [var for var in order if var in expected] != expected:
             return "axes that are not in the order of memory"
     return tuple(sides[::-1]), image_step or sides[0].size * sides[0].step
 
@@ -203,8 +203,8 @@ def _inside(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) ->
     if value is None or limit is None:
         return False
     sizes = [size for part, size in zip(index, buffer.size, strict=True) if part == value]
-    wanted = [sympy.Integer(0)] if condition.op == "ge" else sizes
-    return bool(sizes) and any(is_equal(limit, one) for one in wanted)
+    expected = [sympy.Integer(0)] if condition.op == "ge" else sizes
+    return bool(sizes) and any(is_equal(limit, one) for one in expected)
 
 
 def _expression(value: Value) -> Expr | None:

@@ -51,11 +51,11 @@ def test_a_descriptor_loads_what_a_convolution_reads(
             continue
         side = named[size]
         reach = (count - 1) * options["dilation"]
-        wanted = np.arange(
+        expected = np.arange(
             -options["padding"], size + options["padding"] - reach, options["stride"]
         )
         lower, upper = -side.padding, side.padding_after - side.reach
-        assert list(np.arange(lower, size + upper, side.stride)) == list(wanted)
+        assert list(np.arange(lower, size + upper, side.stride)) == list(expected)
         assert list(np.arange(side.places) * side.dilation) == list(
             np.arange(count) * options["dilation"] if count > 1 else [0]
         )
