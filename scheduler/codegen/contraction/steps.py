@@ -149,7 +149,7 @@ def _compared(value: Value, variables: set[sympy.Symbol]) -> tuple[Expr, Expr | 
     """What ``>= 0`` or ``< limit`` says: the expression, and the limit or None."""
     if not isinstance(value, Call) or value.op not in ("ge", "lt"):
         return None
-    left, right = map(_index, value.args)
+    left, right = map(index_expression, value.args)
     if left is None or right is None or not right.free_symbols.isdisjoint(variables):
         return None
     if value.op == "lt":
@@ -157,7 +157,8 @@ def _compared(value: Value, variables: set[sympy.Symbol]) -> tuple[Expr, Expr | 
     return (left, None) if right == _ZERO else None
 
 
-def _index(value: Value) -> Expr | None:
+def index_expression(value: Value) -> Expr | None:
+    """A value that is an integer expression of sizes and axes; None for any other."""
     if isinstance(value, IndexValue):
         return value.expr
     if isinstance(value, Const) and isinstance(value.value, int):

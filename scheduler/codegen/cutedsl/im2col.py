@@ -14,11 +14,12 @@ import sympy
 
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.operand import Operand
+from scheduler.codegen.contraction.steps import index_expression
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.operations import Axis, Buffer
-from scheduler.ir.values import Call, Const, IndexValue, Value
+from scheduler.ir.values import Call, Value
 
 CHANNELS = 64  # a step of k in f16 or bf16 is so many, or twice: all of one place in the window
 _DIMENSIONS = 3
@@ -199,17 +200,9 @@ def _inside(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) ->
         return all(_inside(arg, index, buffer) for arg in condition.args)
     if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
         return False
-    value, limit = (_expression(arg) for arg in condition.args)
+    value, limit = map(index_expression, condition.args)
     if value is None or limit is None:
         return False
     sizes = [size for part, size in zip(index, buffer.size, strict=True) if part == value]
     expected = [sympy.Integer(0)] if condition.op == "ge" else sizes
     return bool(sizes) and any(is_equal(limit, one) for one in expected)
-
-
-def _expression(value: Value) -> Expr | None:
-    if isinstance(value, IndexValue):
-        return value.expr
-    if isinstance(value, Const) and isinstance(value.value, int):
-        return sympy.Integer(value.value)
-    return None
