@@ -17,7 +17,10 @@ Source: TypeAlias = Literal["lane", "value"]
 COMMON_SIZE = 16
 # Bytes that a lane reads from LDS at once, at most.
 _READ_BYTES = 16
-_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2}
+_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # of all others 1
+# How a builtin is called: with A, B and C as they are, or A and B as words; then so many zeros.
+# "iu8": each behind whether it is signed. "fp8", "bf8": the formats' numbers, and scales of 0.
+Call: TypeAlias = Literal["0", "3", "words_0", "words_3", "iu8", "fp8", "bf8"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,13 @@ class MatrixInstruction:
 
     ``name`` is the builtin's without ``__builtin_amdgcn_`` (NVIDIA's: of the function in
     ``nvidia/mma.h`` that holds the PTX instruction); ``element`` and ``accumulator`` are
-    labels of dtypes (A and B, C and D), or "tf32": f32 that the instruction rounds to 10 bits of
-    mantissa, to nearest, ties away from zero. ``processors`` are LLVM's names, of single GPUs
+    labels of dtypes (A and B, C and D), or "tf32": f32 that the function rounds to 10 bits of
+    mantissa, to nearest, ties away from zero; "xf32": f32 of which the instruction takes as many
+    and no more, so that it is rounded before. ``processors`` are LLVM's names, of single GPUs
     (gfx942, sm_90) or of a whole generation (gfx11). ``copies``: lanes that hold each element of A
-    and of B. ``modifiers``: immediate operands behind C, all 0. ``bits``: the builtin takes its
-    operands' bits as 16-bit integers. ``source`` names the document of shape and layouts.
+    and of B. ``call``: what the builtin takes beside A, B and C. ``bits``: the builtin takes its
+    operands' bits as 16-bit integers; ``word``: as one or several of these integers of C++.
+    ``source`` names the document of shape and layouts.
     """
 
     name: str
@@ -82,8 +87,9 @@ class MatrixInstruction:
     d: Layout
     source: str
     copies: int = 1
-    modifiers: int = 0
+    call: Call = "0"
     bits: bool = False
+    word: Literal["", "int", "long"] = ""
 
     @property
     def family(self) -> str:
@@ -93,7 +99,12 @@ class MatrixInstruction:
     @property
     def held(self) -> str:
         """The label of the dtype that registers of A and B hold."""
-        return "f32" if self.element == "tf32" else self.element
+        return "f32" if self.serves == "tf32" else self.element
+
+    @property
+    def serves(self) -> str:
+        """What it is chosen by: its element, or "tf32" for f32 that may be rounded."""
+        return "tf32" if self.element == "xf32" else self.element
 
     @property
     def a_values(self) -> int:
@@ -130,7 +141,7 @@ class MatrixInstruction:
     @property
     def repeats(self) -> int:
         """How many in a row use up what a lane reads of a row of A from LDS at once."""
-        return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES[self.element]))
+        return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES.get(self.element, 1)))
 
     @cached_property
     def step_k(self) -> int:
@@ -141,7 +152,7 @@ class MatrixInstruction:
 @lru_cache(maxsize=256)
 def select(processor: str, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
     """The instruction with ``m`` rows that takes the most of k at once, or None: the dtype's
-    products are then plain FMA on that processor."""
+    products are then plain FMA on that processor. "tf32": f32 that may be rounded."""
     return _best(of_processor(processor), element, m)
 
 
@@ -155,7 +166,7 @@ def of_processor(processor: str) -> tuple[MatrixInstruction, ...]:
 
 def selected(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
     """Of one GPU's instructions those that serve an element type and number of rows."""
-    kinds = dict.fromkeys((one.element, one.m) for one in instructions)
+    kinds = dict.fromkeys((one.serves, one.m) for one in instructions)
     found = (_best(instructions, element, m) for element, m in kinds)
     return tuple(one for one in found if one is not None)
 
@@ -163,16 +174,20 @@ def selected(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstructi
 def _best(
     instructions: Sequence[MatrixInstruction], element: str, m: int
 ) -> MatrixInstruction | None:
-    serving = (one for one in instructions if (one.element, one.m) == (element, m))
+    serving = (one for one in instructions if (one.serves, one.m) == (element, m))
     return max(serving, key=lambda one: one.k, default=None)
 
 
 # ---- the table
 
 _CDNA = ("gfx90a", "gfx942", "gfx950")
+_CDNA2 = ("gfx90a",)
+_CDNA3 = ("gfx942", "gfx950")
+_XF32 = ("gfx942",)  # LLVM's feature xf32-insts
 _CDNA4 = ("gfx950",)
 _RDNA3 = ("gfx11",)
 _RDNA4 = ("gfx12",)
+_SUMS = {"f64": "f64", "i8": "i32"}  # of the others in f32
 _SM80 = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
@@ -193,9 +208,13 @@ def _mfma(
     processors: tuple[str, ...] = _CDNA,
     *,
     bits: bool = False,
+    call: Call = "3",
+    word: Literal["", "int", "long"] = "",
 ) -> MatrixInstruction:
     groups = 64 // size  # of lanes, each with all columns
     a = _operand(size, 64, k // groups)
+    if call in ("fp8", "bf8"):
+        a = _two_runs(size, k)
     double = element == "f64"
     run = 1 if double else 4  # rows that lie in a lane's neighbouring values
     values = size * size // 64
@@ -210,15 +229,29 @@ def _mfma(
     return MatrixInstruction(
         f"mfma_{name}",
         processors,
-        *(size, size, k, 64, element, "f64" if double else "f32"),
+        *(size, size, k, 64, element, _SUMS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
         source=document,
-        modifiers=3,
+        call=call,
         bits=bits,
+        word=word,
     )
 
 
-def _wmma(name: str, element: str, generation: int) -> MatrixInstruction:
+def _two_runs(size: int, k: int) -> Layout:
+    """Of A where a lane's 32 values of 8 bits lie in two runs, each beside the other lanes'."""
+    groups = 64 // size
+    return Layout(
+        (Digit("lane", 1, size, 1),),
+        (
+            Digit("value", 16, 2, k // 2),
+            Digit("lane", size, groups, 16),
+            Digit("value", 1, 16, 1),
+        ),
+    )
+
+
+def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixInstruction:
     """RDNA3: both halves of the wave hold all of A and B, and D's rows in turn. RDNA4: each half
     has its own half of k, and of D's rows."""
     third = generation == 11
@@ -230,11 +263,13 @@ def _wmma(name: str, element: str, generation: int) -> MatrixInstruction:
     return MatrixInstruction(
         f"wmma_{name}",
         _RDNA3 if third else _RDNA4,
-        *(16, 16, 16, 32, element, "f32"),
+        *(16, 16, 16, 32, element, _SUMS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
         source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
         copies=2 if third else 1,
+        call=call,
         bits=element == "bf16",
+        word="" if call == "0" else "int",
     )
 
 
@@ -253,9 +288,25 @@ def _mma(element: str) -> MatrixInstruction:
     )
 
 
+def _mma_i8() -> MatrixInstruction:
+    """NVIDIA's of 8 bits: where one of 16 bits has two neighbouring k, four. Its floats of 8 bits
+    (since sm_89) are not here: what Ada and Hopper sum them in has 13 bits of mantissa (Zhang et
+    al., "SageAttention2", 2024; DeepSeek-V3's report, 3.5.2), which is not what f32 is."""
+    group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 4)
+    four = Digit("value", 1, 4, 1)
+    return MatrixInstruction(
+        "mma_m16n8k32_i32_i8",
+        _SM80,
+        *(16, 8, 32, 32, "i8", "i32"),
+        a=Layout((group, Digit("value", 4, 2, 8)), (in_group, four, Digit("value", 8, 2, 16))),
+        b=Layout((in_group, four, Digit("value", 4, 2, 16)), (group,)),
+        d=_mma("f16").d,
+        source="PTX ISA: matrix fragments for mma.m16n8k32 with integer type",
+    )
+
+
 def _mma_tf32() -> MatrixInstruction:
-    """NVIDIA's for f32 that may be rounded. No template asks for it: an exported graph does not say
-    whether its author allowed that (torch: ``float32_matmul_precision``)."""
+    """NVIDIA's for f32 that may be rounded, as a graph's ``float32_matmul_precision`` says."""
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 1)
     f16 = _mma("f16")
     return MatrixInstruction(
@@ -281,12 +332,24 @@ INSTRUCTIONS = (
     _mfma("f32_32x32x16_f16", 32, 16, "f16", _CDNA4),
     _mfma("f32_16x16x32_bf16", 16, 32, "bf16", _CDNA4),
     _mfma("f32_32x32x16_bf16", 32, 16, "bf16", _CDNA4),
+    _mfma("f32_16x16x8_xf32", 16, 8, "xf32", _XF32),
+    _mfma("f32_32x32x4_xf32", 32, 4, "xf32", _XF32),
+    _mfma("i32_16x16x16i8", 16, 16, "i8", _CDNA2, call="words_3", word="int"),
+    _mfma("i32_16x16x32_i8", 16, 32, "i8", _CDNA3, call="words_3", word="long"),
+    _mfma("i32_16x16x64_i8", 16, 64, "i8", _CDNA4, call="words_3", word="int"),
+    _mfma("f32_16x16x128_f8f6f4_fp8", 16, 128, "f8e4m3fn", _CDNA4, call="fp8", word="int"),
+    _mfma("f32_16x16x128_f8f6f4_bf8", 16, 128, "f8e5m2", _CDNA4, call="bf8", word="int"),
     _wmma("f32_16x16x16_f16_w32", "f16", 11),
     _wmma("f32_16x16x16_bf16_w32", "bf16", 11),
     _wmma("f32_16x16x16_f16_w32_gfx12", "f16", 12),
     _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
+    _wmma("i32_16x16x16_iu8_w32", "i8", 11, "iu8"),
+    _wmma("i32_16x16x16_iu8_w32_gfx12", "i8", 12, "iu8"),
+    _wmma("f32_16x16x16_fp8_fp8_w32_gfx12", "f8e4m3fn", 12, "words_0"),
+    _wmma("f32_16x16x16_bf8_bf8_w32_gfx12", "f8e5m2", 12, "words_0"),
     _mma("f16"),
     _mma("bf16"),
+    _mma_i8(),
     _mma_tf32(),
 )
 # Rows and columns of other square results, which only some targets have, with the lanes that each
@@ -294,5 +357,8 @@ INSTRUCTIONS = (
 OTHER_SIZES = tuple(
     sorted({(one.m, one.lanes) for one in INSTRUCTIONS if one.m == one.n != COMMON_SIZE})
 )
-# Along k: every target's step of a tile of the common size divides it.
-WIDEST_STEP_K = max(one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE)
+# Along k: every target's step of a tile of the common size divides it, of elements of 16 bits or
+# more.
+WIDEST_STEP_K = max(
+    one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE and one.element in _BYTES
+)

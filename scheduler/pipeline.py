@@ -5,7 +5,6 @@ Which candidate serves is decided in ``tuning/run.py``, whose decisions are a ``
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,10 +25,12 @@ from scheduler.codegen.scheduling import BaseScheduling, scheduling_for
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.graph import Graph
+from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.ir.operations import Extern, GroupKind, Lowered
+from scheduler.ir.serialize import with_digest
 from scheduler.lowering import lower as lower_graph
 from scheduler.outcome import Rejected
+from scheduler.processors import usable_processors
 from scheduler.targets import Target
 
 
@@ -87,6 +88,14 @@ def rebind(graph: Graph, given: Mapping[str, int]) -> Graph:
     return replace(graph, symbols=symbols)
 
 
+def with_precision(graph: Graph, precision: MatmulPrecision) -> Graph:
+    """The graph with what its products of f32 may be computed in; another graph, by its digest,
+    where that is another: results of one are none of the other."""
+    if precision is graph.float32_matmul_precision:
+        return graph
+    return with_digest(replace(graph, float32_matmul_precision=precision))
+
+
 def lower(graph: Graph) -> Lowered:
     """Operations over buffers, verified."""
     return lower_graph(graph)
@@ -97,9 +106,12 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     return make_schedule(lowered, fuse=fuse)
 
 
-def scheduling(plan: Schedule, targets: Sequence[Target]) -> BaseScheduling:
-    """The backend for a schedule. ``UserError`` for targets that cannot share sources."""
-    return scheduling_for(plan, targets)
+def scheduling(
+    plan: Schedule, targets: Sequence[Target], *, any_language: bool = False
+) -> BaseScheduling:
+    """The backend for a schedule; ``any_language``: its defaults are in the language that is taken
+    to be faster. ``UserError`` for targets that cannot share sources."""
+    return scheduling_for(plan, targets, any_language=any_language)
 
 
 def generate(
@@ -108,13 +120,15 @@ def generate(
     choose: Chooser | None = None,
     buckets: Sequence[Bucket] = (),
     chosen_by: ChosenBy | None = None,
+    *,
+    any_language: bool = False,
 ) -> Generated:
     """Render the kernel of every scheduler node: the chosen candidate, else the default.
 
     ``buckets``, the smallest first, add the kernels that serve smaller sizes where they differ.
-    ``chosen_by`` says whose times ``choose`` goes by.
+    ``chosen_by`` says whose times ``choose`` goes by. ``any_language``: see :func:`scheduling`.
     """
-    backend = scheduling(plan, targets)
+    backend = scheduling(plan, targets, any_language=any_language)
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
     chosen: dict[str, TemplateCaller] = {}
@@ -201,7 +215,7 @@ def build_kernels(
         )
         for kernel, target in places
     ]
-    results = build_all(requests, cache, workers or os.cpu_count() or 1, on_progress, cancellation)
+    results = build_all(requests, cache, workers or usable_processors(), on_progress, cancellation)
     keys = [(kernel.name, target.name) for kernel, target in places]
     return dict(zip(keys, results, strict=True))
 

@@ -135,7 +135,7 @@ def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
 
 def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
     """The bound of an output of that type. A cast inside the node rounds too, perhaps to a
-    narrower type than the output's."""
+    narrower type than the output's; so do products of f32 that may be rounded, both operands."""
     if node.kind is GroupKind.EXTERN:
         return stored_tolerance(output)
     accumulate = DType.F64 if output.real is DType.F64 else DType.F32
@@ -149,6 +149,8 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
     ]
     averaged = (operation.averaged for operation in node.members)
     casts += [tree.dtype.eps for tree in averaged if tree is not None]
+    made = [operation.products for operation in node.members if operation.products]
+    casts.append(2 * max((products.operand_eps for products in made), default=0.0))
     inner = sum(eps for eps in casts if eps > accumulate.eps)
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
 

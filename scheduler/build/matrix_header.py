@@ -37,8 +37,14 @@ _HEAD = """\
 
 namespace kiln::instruction {
 
-// A name for f32 that an instruction rounds to 10 bits of mantissa: to nearest, ties away from 0.
+// Names for f32 of which products take 10 bits of mantissa: rounded to nearest, ties away from 0,
+// with the instruction (tf32), or before it, since it cuts off the others (xf32). Both are chosen
+// as tf32.
 struct tf32;
+struct xf32;
+// Names for floats of 8 bits, which operands hold by their codes.
+struct f8e4m3fn;
+struct f8e5m2;
 
 // The instruction with M rows for elements of type T: kAvailable says whether this target has it.
 template <typename T, int M>
@@ -52,7 +58,7 @@ struct Select {
     return expression;                                                                          \\
   }
 """
-_TABLES = "// X(name, number of modifiers): each instruction of this target\n"
+_TABLES = "// X(name, how its builtin is called): each instruction of this target\n"
 
 
 def text() -> str:
@@ -66,7 +72,7 @@ def text() -> str:
 def struct(one: MatrixInstruction) -> str:
     """The traits of one instruction."""
     element, accumulator = _cpp(one.element), _cpp(one.accumulator)
-    operand = "short" if one.bits else _cpp(one.held)
+    operand = "short" if one.bits else "uint8_t" if one.held.startswith("f8") else _cpp(one.held)
     lines = [
         f"// {one.source}",
         f"struct {one.name} {{",
@@ -75,6 +81,7 @@ def struct(one: MatrixInstruction) -> str:
         f"  using A = {_vector(operand, one.a_values)};",
         f"  using B = {_vector(operand, one.b_values)};",
         f"  using D = {_vector(accumulator, one.d_values)};",
+        *_words(one),
         f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
         f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",
         f"  static constexpr int kValuesA = {one.a_values}, kValuesB = {one.b_values};",
@@ -86,6 +93,13 @@ def struct(one: MatrixInstruction) -> str:
         "};\n",
     ]
     return "\n".join(lines)
+
+
+def _words(one: MatrixInstruction) -> Iterator[str]:
+    """What the builtin takes the bits of A and B as."""
+    if one.word:
+        size = 8 if one.word == "long" else 4
+        yield f"  using Words = {_vector(one.word, one.a_values // size)};"
 
 
 def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
@@ -124,7 +138,7 @@ def _tables() -> str:
         same.setdefault(of_processor(name), []).append(name)
     parts = []
     for position, (instructions, processors) in enumerate(same.items()):
-        uses = " ".join(f"\\\n  X({one.name}, {one.modifiers})" for one in instructions)
+        uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
         parts.append(_if("if" if position == 0 else "elif", processors))
         parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
         parts += [_select(one) for one in selected(instructions)]
@@ -133,13 +147,14 @@ def _tables() -> str:
 
 def _select(one: MatrixInstruction) -> str:
     return (
-        f"template <>\nstruct Select<{_cpp(one.element)}, {one.m}> {{\n"
+        f"template <>\nstruct Select<{_cpp(one.serves)}, {one.m}> {{\n"
         f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
     )
 
 
 def _cpp(element: str) -> str:
-    return element if element == "tf32" else DType.from_label(element).cpp
+    named = element in ("tf32", "xf32") or element.startswith("f8")
+    return element if named else DType.from_label(element).cpp
 
 
 def _if(word: str, processors: Iterable[str]) -> str:

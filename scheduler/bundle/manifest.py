@@ -22,7 +22,7 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.program import Step, program
-from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.graph import Expr, MatmulPrecision, SymbolInfo
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer, BufferKind
 
@@ -161,6 +161,7 @@ class Manifest:
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
+    float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST  # the graph's
 
     @property
     def program(self) -> tuple[Step, ...]:
@@ -222,7 +223,8 @@ def _codec() -> Converter:
     renamed(codec, ChosenBy, where_default=("times",))
     renamed(codec, CallVariant, where_default=("choice",))
     renamed(codec, KernelCall, where_default=("variants", "choice"))
-    renamed(codec, Manifest, where_default=("loops", "mutations", "split", "chosen_by"))
+    sometimes = ("loops", "mutations", "split", "chosen_by", "float32_matmul_precision")
+    renamed(codec, Manifest, where_default=sometimes)
     return codec
 
 

@@ -73,6 +73,7 @@ def manifest_of(
         fused=schedule.fused,
         split=schedule.split,
         chosen_by=chosen_by,
+        float32_matmul_precision=graph.float32_matmul_precision,
     )
 
 

@@ -25,6 +25,9 @@ from scheduler.ir.values import Cast, Value, loads
 from scheduler.targets import Target
 
 _NARROW = (DType.F16, DType.BF16)
+# The greatest soft cap of scores that may be counted from the lowest one on, as 1 + tanh, which is
+# within 2^-21: they are then off by 2^-13, and weights by no more than f16 rounds them.
+MOST_ABOVE_LOWEST = 256
 _TILE = "a tile in shared memory"
 
 
@@ -59,6 +62,19 @@ class AttentionTemplate(OneLaunch[Kernel]):
         )
         self.mask = masks[0] if masks else None
         self.out = self._nest(operation.points, *operation.results)
+
+    @property
+    def added(self) -> bool:
+        """Whether the mask is added to scores."""
+        mask = self.operation.mask
+        return mask is not None and mask.dtype is not DType.BOOL
+
+    @property
+    def in_powers(self) -> bool:
+        """Whether scores with their mask are multiplied by log2(e) before the greatest is found, so
+        that the difference of equal ones is 0 however large they are: a mask may hide all of a row,
+        or of a row's first tile, by f32's least number."""
+        return self.added
 
     def arranged(self, operation: Attention) -> Attention:
         """The same operation over the axes that the kernel walks."""

@@ -17,6 +17,7 @@ from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
 
@@ -26,13 +27,15 @@ Kernel = TypeVar("Kernel", bound=KernelInterface)
 @dataclass(frozen=True)
 class Interface:
     """What a kernel reads and writes (buffers' names in order), the symbolic sizes it must know,
-    and how many points it computes: with none there is nothing to launch."""
+    and how many points it computes: with none there is nothing to launch. ``numbers`` are computed
+    from sizes for it, each of 64 bits."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     symbols: tuple[str, ...]
     points: Expr
     wide: bool
+    numbers: tuple[tuple[str, Expr], ...] = ()
 
 
 class OneLaunch(KernelTemplate, Generic[Kernel]):
@@ -64,7 +67,7 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The C interface: inputs, outputs, then the symbolic sizes."""
+        """The C interface: inputs, outputs, the symbolic sizes, numbers that are made of them."""
         kernel = self.new_kernel()
         buffers, interface = self.lowered.buffers, self.interface
         inputs = [buffers[name] for name in interface.inputs]
@@ -72,10 +75,17 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
         names = [f"in_ptr{i}" for i in range(len(inputs))]
         names += [f"out_ptr{i}" for i in range(len(outputs))]
         kernel.def_kernel(inputs, outputs, names)
-        size_type: ArgType = "i64" if interface.wide else "i32"
         for name in interface.symbols:
-            kernel.named_scalar(self.renamed.get(name, name), symbol(name), size_type)
+            kernel.named_scalar(self.renamed.get(name, name), symbol(name), self.size_type(name))
+        for name, value in interface.numbers:
+            kernel.named_scalar(name, value, "i64")
         return kernel
+
+    def size_type(self, name: str) -> ArgType:
+        """A symbol's, as the kernel takes it: one that is no tensor's size may be beyond 32 bits
+        where no index is."""
+        large = bounds(symbol(name), self.ranges)[1] > INT32_MAX
+        return "i64" if self.interface.wide or large else "i32"
 
     @cached_property
     def memory(self) -> dict[str, Memory]:

@@ -42,6 +42,7 @@ from scheduler.steps import counted, spend
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
+_WHERE_SET = frozenset({"allow_tf32"})  # problems without it are described as before there was one
 _LIKE_A_VARIABLE = re.compile(r"(i|ind)\d+")  # what variables are called in the text
 
 
@@ -161,7 +162,13 @@ class _Writer:
             if one.name in skipped or not one.compare:
                 continue
             part = getattr(value, one.name)
-            if one.name == "buffer" and isinstance(value, Load | Store):
+            if one.metadata.get("later"):
+                if part != one.default:
+                    written.append([one.name, self.write(part)])
+                continue
+            if one.name in _WHERE_SET:
+                written += [one.name] if part else []
+            elif one.name == "buffer" and isinstance(value, Load | Store):
                 written.append(self.buffer(part))
             else:
                 written.append(self.write(part))
@@ -197,13 +204,21 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     types = _types(main.results, buffers)
     if main.template_op:
         shape = _TIMES.join(_product(axes) for axes in main.dimensions)
-        causal = " causal" if isinstance(main, Attention) and main.causal else ""
-        return f"{shape} {types}{causal}{_epilogue(main)}"
+        rounded = " (tf32)" if main.products and main.products.allow_tf32 else ""
+        return f"{shape} {types}{rounded}{_of_scores(main)}{_epilogue(main)}"
     if isinstance(main, Scatter):
         return f"{_product(main.sources)} into {_product(main.axes)} {types}"
     outer, inner = main.nest
     over = f" over {_product(inner)}" if inner else ""
     return f"{_product(outer)}{over} {types}".strip()
+
+
+def _of_scores(main: Operation) -> str:
+    """What an attention does with its scores."""
+    if not isinstance(main, Attention):
+        return ""
+    cap = "" if main.cap is None else f" cap {main.cap:g}"
+    return f"{' causal' if main.causal else ''}{cap}"
 
 
 def _epilogue(main: Operation) -> str:

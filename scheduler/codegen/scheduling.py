@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -150,6 +150,11 @@ class BaseScheduling(ABC):
             template = self.template(node)
             return template.generate(template.default_config())
 
+    def leads(self, node: SchedulerNode) -> bool:  # noqa: ARG002 - most do not
+        """Whether its default is taken to be faster than that of the scheduling it competes with,
+        where neither was measured."""
+        return False
+
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
         """The candidate that the template of that name makes with a configuration that serves.
         Raises ``ValueError`` where no template of the node is called so."""
@@ -240,13 +245,16 @@ def _counted(node: SchedulerNode) -> Iterator[None]:
 
 class CompetingSchedulings(BaseScheduling):
     """A base scheduling and others that serve the same targets in other languages: a node's
-    candidates are those of all, its default is the base's. A schedule's kernels may be of each."""
+    candidates are those of all, its default is the base's, or where ``any_language`` that of one
+    that leads. A schedule's kernels may be of each."""
 
     def __init__(
         self,
         base: BaseScheduling,
         others: Sequence[BaseScheduling],
         absent: Sequence[RejectedConfig] = (),
+        *,
+        any_language: bool = False,
     ) -> None:
         """``absent`` says of further ones why they do not compete on these targets."""
         self.schedule, self.targets = base.schedule, base.targets
@@ -254,6 +262,7 @@ class CompetingSchedulings(BaseScheduling):
         self.comment = base.comment
         self._all = (base, *others)
         self._absent = tuple(absent)
+        self._any_language = any_language
         self._order: dict[str, None] = {}
 
     @property
@@ -307,6 +316,10 @@ class CompetingSchedulings(BaseScheduling):
         return Legality(sum(one.legal for one in found), (*rejected, *self._absent))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
+        for one in self._all[1:] if self._any_language else ():
+            if one.serves(node) and one.leads(node):
+                with suppress(UserError):  # no configuration of it serves
+                    return one.default(node)
         return self.base.default(node)
 
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
@@ -339,8 +352,11 @@ SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseSche
 """What a backend gives for a schedule and its targets."""
 
 
-def scheduling_for(schedule: Schedule, targets: Sequence[Target]) -> BaseScheduling:
+def scheduling_for(
+    schedule: Schedule, targets: Sequence[Target], *, any_language: bool = False
+) -> BaseScheduling:
     """The one scheduling that serves all of these targets, whose kernels share their sources.
+    ``any_language``: its defaults may be of each language, not of the backends' first alone.
 
     Raises ``UserError`` where their backends have different ones.
     """
@@ -357,10 +373,12 @@ def scheduling_for(schedule: Schedule, targets: Sequence[Target]) -> BaseSchedul
         raise ValueError("a schedule needs at least one target")
     factory: SchedulingFactory = part(reference)
     base = factory(schedule, tuple(targets))
-    return with_competitors(base, targets)
+    return with_competitors(base, targets, any_language=any_language)
 
 
-def with_competitors(base: BaseScheduling, targets: Sequence[Target]) -> BaseScheduling:
+def with_competitors(
+    base: BaseScheduling, targets: Sequence[Target], *, any_language: bool = False
+) -> BaseScheduling:
     """The scheduling with those that compete with it on these targets; itself where none does.
 
     Only what serves all of the targets competes, since a kernel's one source is compiled for all.
@@ -376,7 +394,9 @@ def with_competitors(base: BaseScheduling, targets: Sequence[Target]) -> BaseSch
             absent.append(RejectedConfig(factory.__name__, (), Rejected(Stage.RULE, reason)))
         else:
             others.append(factory(base.schedule, tuple(targets)))
-    return CompetingSchedulings(base, others, absent) if others or absent else base
+    if not others and not absent:
+        return base
+    return CompetingSchedulings(base, others, absent, any_language=any_language)
 
 
 def served_together(target: Target) -> tuple[Target, ...]:

@@ -29,6 +29,7 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
     if isinstance(main, Attention):
         rows = (numel(main.batch), main.row.size, main.depth.size)
         kind = "causal " if main.causal else "masked " if main.mask is not None else ""
+        kind += "" if main.cap is None else "capped "
         against = (main.column.size, main.value_depth.size)
         return f"{name}({_by(rows, at)}, {_by(against, at)}) {kind}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]

@@ -17,7 +17,7 @@ from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import remember
 from scheduler.ir.bindings import parse_bindings
-from scheduler.ir.graph import Graph
+from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.isa.occupancy import OccupancyRules, rules_of
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
@@ -29,6 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
     options.add_targets(parser)
     options.add_bindings(parser)
+    options.add_precision(parser)
+    parser.add_argument(
+        "--language",
+        choices=("hip", "any"),
+        default="hip",
+        help="of kernels for NVIDIA's GPUs: any takes, of each, the language that is faster by what"
+        " was measured of others, CuteDSL too, whose kernels need nvidia-cutlass-dsl where they"
+        " are built and where they run (%(default)s)",
+    )
     options.add_cache(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle")
     parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
@@ -43,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     flags = parse_flags(arguments.flags)
     with options.named("--out"):
         writer.check_replaceable(arguments.out)
-    graph = with_hints(pipeline.load(arguments.model), arguments.bind)
+    graph = asked_for(arguments)
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
-    generated = pipeline.generate(plan, targets)
+    generated = pipeline.generate(plan, targets, any_language=arguments.language == "any")
     rendered_s = watch.seconds()
     results = pipeline.build_kernels(
         generated.kernels,
@@ -64,6 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
     facts = _facts(arguments.out, generated, builds, failed, (rendered_s, watch.seconds()))
     _report(facts, builds, targets, arguments.json)
     return 1 if failed else 0
+
+
+def asked_for(arguments: argparse.Namespace) -> Graph:
+    """The model's graph with its sizes (``--bind``) and the precision of its products."""
+    graph = with_hints(pipeline.load(arguments.model), arguments.bind)
+    return pipeline.with_precision(graph, MatmulPrecision(arguments.float32_matmul_precision))
 
 
 def with_hints(graph: Graph, texts: list[str]) -> Graph:

@@ -18,6 +18,7 @@ from scheduler.build.toolchains import (
     find_for,
     preferred,
 )
+from scheduler.ir.graph import MatmulPrecision
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 
@@ -39,6 +40,17 @@ def add_bindings(parser: argparse.ArgumentParser) -> None:
     """Values for symbolic sizes."""
     parser.add_argument(
         "--bind", action="append", default=[], metavar="SYMBOL=N", help="a symbolic size's value"
+    )
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """torch's ``set_float32_matmul_precision``, which an exported graph does not say."""
+    parser.add_argument(
+        "--float32-matmul-precision",
+        choices=[each.value for each in MatmulPrecision],
+        default=MatmulPrecision.HIGHEST.value,
+        help="of matrix products and convolutions of f32: highest is f32; high rounds what is"
+        " multiplied to tf32 (AMD: xf32) where the target has such instructions (%(default)s)",
     )
 
 

@@ -19,7 +19,7 @@ from scheduler.bundle.manifest import ChosenBy, Times
 from scheduler.codegen import layout
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options, tune_report, tune_search
-from scheduler.commands.compile_ import with_hints
+from scheduler.commands.compile_ import asked_for
 from scheduler.commands.output import print_progress
 from scheduler.commands.trust import remember
 from scheduler.cycles.report import VERSION as MODEL_VERSION
@@ -106,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Kiln's commit, for results.json (what git says of this checkout)",
     )
     options.add_bindings(parser)
+    options.add_precision(parser)
     options.add_cache(parser)
 
 
@@ -120,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     device = tune_search.device_named(arguments.device)
     target = find(device.target)
     start = tune_search.start_from(arguments, device)
-    graph = with_hints(pipeline.load(arguments.model), arguments.bind)
+    graph = asked_for(arguments)
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
     with options.named("--bucket"):

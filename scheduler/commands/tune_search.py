@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +12,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.commands import options
 from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import UserError
+from scheduler.processors import usable_processors
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.instructions import check_measures
@@ -95,7 +95,7 @@ def _modelled(
         limit_s = parse_seconds(arguments.model_limit)
     emulation = emulation_for(device)
     models = ModelWorkers(
-        min(arguments.jobs or os.cpu_count() or 1, model_workers_at_most()),
+        min(arguments.jobs or usable_processors(), model_workers_at_most()),
         ModelCache(options.code_cache(arguments).root),
         limit_s,
     )
@@ -117,6 +117,6 @@ def _compilers(arguments: argparse.Namespace, target: Target) -> Compilers:
         target,
         options.toolchain_for(arguments),
         options.code_cache(arguments),
-        arguments.jobs or os.cpu_count() or 1,
+        arguments.jobs or usable_processors(),
         parse_flags(arguments.flags),
     )

@@ -72,6 +72,7 @@ class Decoded:
     until: tuple[tuple[Counter, int], ...] = ()
     pause: float = 0.0
     priority: int = 0
+    direct: bool = False  # what it loads goes to LDS
     line: int = 0  # of the instruction cache
 
 
@@ -218,6 +219,7 @@ class _Decoder:
             *(index, Act.MEMORY, Pipe.MEMORY, self._rates.cadence),
             reads=reads | writes,
             counts=tuple(counts),
+            direct="_lds_" in name or operands.endswith(" lds"),
             line=line,
         )
 

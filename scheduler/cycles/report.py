@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)

@@ -439,6 +439,8 @@ class Unit:
         if isinstance(effect, Global) and effect.lines:
             weight = wave.path.weights[position] * wave.block.weight
             end = self._behind_l1(start, end, wave, effect, weight)
+            if one.direct:  # the banks take it when it comes, as if none conflicted
+                self._banks = max(self._banks, start) + effect.bytes_used / (4 * rates.lds_banks)
         for counter in one.counts:
             self._count(wave, counter, end)
         if wave.served is not None:

@@ -13,8 +13,9 @@ from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.joining import Joined, Rejection, direct_loads, join, merge_reindexing
 from scheduler.fusion.nodes import FusionDecision
 from scheduler.fusion.order import topological
-from scheduler.fusion.points import inverse, reindexed_pointwise
+from scheduler.fusion.points import reindexed_pointwise
 from scheduler.fusion.view_like import inline_views
+from scheduler.ir.index.inverse import inverse
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
     BufferKind,
@@ -120,7 +121,10 @@ class Fusion:
                         found.append(group)
         return found
 
-    def _try(self, op: Operation, group: Group) -> Joined | Rejection:
+    def _try(
+        self, op: Operation, group: Group, together: Collection[int] = ()
+    ) -> Joined | Rejection:
+        """``op`` in the group, and what it reads of the groups ``together`` as well."""
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
             return Rejection("its reader computes it without storing it")
@@ -133,10 +137,11 @@ class Fusion:
             rejection = self._rows_rejection(group, [op])
             if rejection:
                 return Rejection(rejection)
-        if self._is_too_large(self._extent(op, {group.number}, self._extents)):
+        within = {group.number, *together}
+        if self._is_too_large(self._extent(op, within, self._extents)):
             return Rejection(_TOO_LARGE)
         others = {self._writer[name] for name in op.reads if name in self._writer}
-        if self._reaches(others - {group.number}, group):
+        if self._reaches(others - within, group):
             return Rejection("another of its inputs depends on the group: a cycle")
         return answer
 
@@ -175,16 +180,19 @@ class Fusion:
         return bool(places) and all(inverse(p, size, op.loops) is not None for p in places)
 
     def _add(self, group: Group, joined: Joined, index: int) -> None:
+        self._extend(group, joined)
+        group.indices.append(index)
+        self._register(joined.op, group)
+
+    def _extend(self, group: Group, joined: Joined) -> None:
         if joined.regrouped:
             group.members[:] = joined.regrouped
             group.inside.update(member.name for member in joined.regrouped)
             group.kind = GroupKind.REDUCTION
         group.outer, group.inner = joined.outer, joined.inner
         group.members.append(joined.op)
-        group.indices.append(index)
         if joined.inside:
             group.inside.add(joined.op.name)
-        self._register(joined.op, group)
 
     def _register(self, op: Operation, group: Group) -> None:
         for name in op.reads:
@@ -312,6 +320,35 @@ class Fusion:
         self._decide(group.name, reader.name, True, "its one reader computes it where it reads it")
         reader.members[:] = [member for member in made if member is not None]
         self._absorb(group, reader)
+        if reader.kind is GroupKind.POINTWISE:
+            self._join_producer(reader)
+
+    def _join_producer(self, reader: Group) -> None:
+        """What it reads is another group's value now, which may stand at the same points."""
+        for group in self._candidates(reader.members[0]):
+            if group.number == reader.number:
+                continue
+            joined = self._all_joined(reader, group)
+            if joined is not None:
+                self._decide(group.name, reader.name, True, "the same points, all values available")
+                for answer in joined:
+                    self._extend(group, answer)
+                    self._register(answer.op, group)
+                self._absorb(reader, group)
+                return
+
+    def _all_joined(self, reader: Group, group: Group) -> list[Joined] | None:
+        """The members of a pointwise group in another one, in their order; None where one of them
+        may not be there."""
+        trial = replace(group, members=list(group.members), inside=set(group.inside))
+        joined = []
+        for member in reader.members:
+            answer = self._try(member, trial, {reader.number})
+            if isinstance(answer, Rejection):
+                return None
+            self._extend(trial, answer)
+            joined.append(answer)
+        return joined
 
     def _merge_into_scan(self, scan: Group) -> None:
         """Make a pointwise kernel that is the only reader of a scan the scan's store."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from scheduler.fusion.points import Index
+from scheduler.ir.index.inverse import Index
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, GroupKind, Operation
 from scheduler.ir.values import loads

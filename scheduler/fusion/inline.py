@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.points import reindexing_at
+from scheduler.ir.index.inverse import reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import ranges_inside, simplify_tree

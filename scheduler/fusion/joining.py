@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
 from scheduler.fusion.points import (
-    Index,
     Reindexing,
-    inverse,
     reindexed_index,
     reindexed_pointwise,
     reindexed_reduction,
-    reindexing_at,
 )
+from scheduler.ir.index.inverse import Index, inverse, reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
     Axis,

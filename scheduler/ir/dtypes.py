@@ -142,6 +142,12 @@ class DType(Enum):
         return self.compute if self.is_inexact else DType.I64
 
     @property
+    def product_sum(self) -> DType:
+        """Type in which matrix instructions sum products: the one that holds floats; i32 for i8,
+        whose sums wrap around as those of i64 do once they are as narrow."""
+        return DType.I32 if self is DType.I8 else self.compute
+
+    @property
     def is_unsigned(self) -> bool:
         """Whether it is an integer type without negative values."""
         return self in _UNSIGNED
@@ -177,6 +183,8 @@ class DType(Enum):
         return _BY_LABEL[label]
 
 
+#: Unit roundoff of f32 that is rounded to 10 bits of mantissa (and the one before them).
+TF32_EPS = 2.0**-11
 _REAL = {DType.C64: DType.F32, DType.C128: DType.F64}
 _UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 _BY_CODE = {d.value.torch_code: d for d in DType}

@@ -165,6 +165,16 @@ class Mutation:
     input: str
 
 
+class MatmulPrecision(StrEnum):
+    """What products of f32 are computed in, in torch's words (``set_float32_matmul_precision``).
+    Its "medium" (bf16) is not here."""
+
+    HIGHEST = "highest"
+    HIGH = (
+        "high"  # tf32 where there is such an instruction: operands rounded to 10 bits of mantissa
+    )
+
+
 @dataclass(frozen=True)
 class Graph:
     """A whole model: topologically ordered nodes over named values.
@@ -175,6 +185,8 @@ class Graph:
 
     ``outputs`` are all values that leave the graph, new values of written inputs among them.
     ``output_specs`` say what each is for; there are none where the model returns all of them.
+
+    ``float32_matmul_precision`` is not in an exported graph: it is as whoever compiles it says.
     """
 
     name: str
@@ -187,6 +199,7 @@ class Graph:
     sym_ints: Mapping[str, Expr]
     producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"
     output_specs: tuple[OutputSpec, ...] = ()
+    float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:

@@ -33,6 +33,25 @@ _SELECTING = frozenset(
         *("max_pool1d", "max_pool2d", "max_pool3d", "copy", "fill", "embedding", "gather"),
     )
 )
+#: Ops whose products of f32 may be rounded to tf32, where a graph allows that.
+PRODUCTS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "matmul", "dot", "mv", "addmv"),
+        *(
+            "outer",
+            "addr",
+            "einsum",
+            "tensordot",
+            "inner",
+            "chain_matmul",
+            "bilinear",
+            "_trilinear",
+        ),
+        *("convolution", "convolution_backward", "conv1d", "conv2d", "conv3d"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution"),
+    )
+)
 RUNNING = ("aten.cumsum", "aten.cumprod", "aten.logcumsumexp")
 _ENDS = {
     DType.F16: (2 - 2.0**-11) * 2.0**15,

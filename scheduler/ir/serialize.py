@@ -25,6 +25,7 @@ from scheduler.ir.graph import (
     Graph,
     GraphInput,
     InputKind,
+    MatmulPrecision,
     Node,
     Origin,
     OutputKind,
@@ -86,6 +87,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "outputs": list(graph.outputs),
         # Graphs whose model returns every output are written as before there were other kinds.
         **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
+        **_precision_to_json(graph),
         "nodes": [_node_to_json(node) for node in graph.nodes],
         "tensors": {
             name: {
@@ -97,6 +99,14 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         },
         "sym_ints": {name: text(expr) for name, expr in graph.sym_ints.items()},
     }
+
+
+def _precision_to_json(graph: Graph) -> dict[str, str]:
+    """Nothing where products of f32 are those of f32."""
+    precision = graph.float32_matmul_precision
+    if precision is MatmulPrecision.HIGHEST:
+        return {}
+    return {"float32_matmul_precision": precision.value}
 
 
 def _specs_to_json(graph: Graph) -> list[dict[str, str]]:
@@ -173,6 +183,7 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
             for name, text in _part(data, "sym_ints", dict, "the graph").items()
         },
         output_specs=tuple(_each(data, "output_specs", _spec)) if "output_specs" in data else (),
+        float32_matmul_precision=_precision(data),
     )
     check_graph(graph)
     return graph
@@ -232,6 +243,14 @@ def _spec(data: Any, where: str) -> OutputSpec:
     if kind not in {known.value for known in OutputKind}:
         raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
     return OutputSpec(OutputKind(kind), _text(data, "input", where) if "input" in data else "")
+
+
+def _precision(data: Mapping[str, Any]) -> MatmulPrecision:
+    label = "float32_matmul_precision"
+    found = _text(data, label, "the graph") if label in data else MatmulPrecision.HIGHEST
+    if found not in {known.value for known in MatmulPrecision}:
+        raise UserError(f"graph.json: the graph: unknown {label} {found!r}")
+    return MatmulPrecision(found)
 
 
 def _tensor(name: str, data: Any) -> TensorMeta:

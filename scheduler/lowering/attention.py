@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, variable
+from scheduler.ir.index.functions import FloorDiv, unbacked, variable
+from scheduler.ir.index.simplify import product as extent_of
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Const, Value
 from scheduler.lowering import layout, trees
+from scheduler.lowering.attention_masks import bounded
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import Epilogue, product
@@ -23,8 +25,13 @@ from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
 
-# Of q and v: 64 KiB hold 32 rows of q, 32 of k and v each, and the weights.
+# Of a row of q, k or v: 64 KiB hold 32 rows of q, the weights, and 32 rows of k and v each; or of
+# wider elements 16, one after the other.
 _MAX_ROW_BYTES = 512
+_MAX_DEEP_ROW_BYTES = 1024
+# With tiles of 16 keys a kernel takes 3 times as long as two products and a softmax (gfx942, 1,024
+# rows, modelled): where those have room for the scores they are better.
+_MANY_SCORES_BYTES = 2**31
 
 
 def attention(
@@ -47,7 +54,9 @@ def attention(
     if enable_gqa:
         key, value = _repeated(key, lead), _repeated(value, lead)
     q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
-    if dropout_p or not _fits_tiles(q, v):
+    scores = (*lead, q.size[-2], k.size[-2])
+    one = is_one_kernel(q.dtype, scores, (q.size[-1], v.size[-1]), b.hints)
+    if dropout_p or not one:
         return _in_steps(b, q, k, v, attn_mask, is_causal, scale, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
@@ -87,12 +96,20 @@ def attention(
     return b.tensor(buffer)
 
 
-def _fits_tiles(q: Tensor, v: Tensor) -> bool:
-    """Whether the template's least tile, 32 rows and 32 columns, fits into a block's LDS."""
-    depths = (q.size[-1], v.size[-1])
-    return all(
-        depth.is_Integer and int(depth) * q.dtype.itemsize <= _MAX_ROW_BYTES for depth in depths
-    )
+def is_one_kernel(
+    dtype: DType, scores: tuple[Expr, ...], depths: tuple[Expr, ...], hints: Mapping[str, int]
+) -> bool:
+    """Whether the template serves heads of these depths, and should with so many scores."""
+    if not all(depth.is_Integer for depth in depths):
+        return False
+    row_bytes = max(int(depth) for depth in depths) * dtype.itemsize
+    if row_bytes <= _MAX_ROW_BYTES:
+        return True
+    if dtype.itemsize < DType.F32.itemsize or row_bytes > _MAX_DEEP_ROW_BYTES:
+        return False
+    if any(unbacked(extent) for extent in scores):
+        return False
+    return layout.hint(extent_of(scores), hints) * dtype.compute.itemsize > _MANY_SCORES_BYTES
 
 
 def _in_steps(
@@ -229,7 +246,7 @@ def _mask(
         keeps_all = bool(value.value) if mask.dtype is DType.BOOL else value.value == 0
         if keeps_all:
             return None
-    return value
+    return value if mask.dtype is DType.BOOL else bounded(value)
 
 
 def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
@@ -241,14 +258,16 @@ def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
 
 
 def _stride(b: Builder) -> tuple[Expr, ...] | None:
-    """Rows before heads in memory, as whoever reads the heads side by side wants them.
-
-    An output of the model keeps the strides that the graph says.
-    """
-    meta = b.meta()
+    """An output of the model keeps the strides that the graph says."""
     assert b.node is not None
-    rank = len(meta.size)
-    if rank < 4 or b.node.outputs[0] in b.graph.outputs:
+    return None if b.node.outputs[0] in b.graph.outputs else rows_first(b.meta().size)
+
+
+def rows_first(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """Rows before heads in memory, as whoever reads the heads side by side wants them; None where
+    there are no heads."""
+    rank = len(size)
+    if rank < 4:
         return None
     order = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
-    return layout.permuted(meta.size, [d for d in order if meta.size[d] != sympy.Integer(1)])
+    return layout.permuted(size, [d for d in order if size[d] != sympy.Integer(1)])

@@ -33,7 +33,14 @@ from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.tensor import After, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
-
+#: Elements that leave what was run up before them as it was; of other kinds every one does, where
+#: all are the same, but of LOGSUMEXP none. Packed sequences are told apart by such a sum, which is
+#: 0 throughout where positions are an arange.
+_STEADY: Mapping[ReductionKind, tuple[int, ...]] = {
+    ReductionKind.SUM: (0,),
+    ReductionKind.PROD: (0, 1),
+    ReductionKind.LOGSUMEXP: (),
+}
 
 #: From a graph among a node's arguments and what it is given to what it makes.
 Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
@@ -232,8 +239,7 @@ class Builder:
     def scan(
         self, size: tuple[Expr, ...], dim: int, kind: ReductionKind, read: Reader, dtype: DType
     ) -> Tensor:
-        """Running ``kind`` along ``dim``."""
-        buffer = self.buffer(dtype, size)
+        """Running ``kind`` along ``dim``; in no memory where it is one constant throughout."""
         others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
         scan_axis = Axis(variable("r", 0), size[dim])
         remaining = iter(others)
@@ -241,9 +247,12 @@ class Builder:
             scan_axis.var if d == dim else _ZERO if extent == 1 else next(remaining).var
             for d, extent in enumerate(size)
         )
-        axes = (*others, scan_axis)
         accumulate = dtype.accumulator
-        value = trees.held(self.finish(read(index), axes), accumulate)
+        value = trees.held(self.finish(read(index), (*others, scan_axis)), accumulate)
+        if isinstance(value, Const) and value.value in _STEADY.get(kind, (value.value,)):
+            steady = trees.held(value, dtype)
+            return Tensor(size, dtype, lambda _: steady, nodes=self.nodes)
+        buffer = self.buffer(dtype, size)
         final = trees.held(Accumulator(accumulate), dtype)
         store = Store(buffer.name, index, final, (self._name,))
         self.add(

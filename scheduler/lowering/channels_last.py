@@ -21,8 +21,9 @@ from scheduler.lowering.tensor import Tensor
 Shaped: TypeAlias = TensorMeta | Tensor
 
 _DTYPES = (DType.F16, DType.BF16, DType.F32)
-#: Bytes of the channels of one position that are read at once.
-_PACK = 16
+#: Bytes of the channels of one position that are read at once; of a group of them at least, whose
+#: kernel would read single elements in the other order as well.
+_PACK, _GROUP_PACK = 16, 8
 #: Fewer positions than this do not pay for the weight, which is brought into order each time.
 _POSITIONS = 256
 
@@ -34,17 +35,22 @@ def strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def gains(
-    input: Shaped, weight: Shaped, output: tuple[Expr, ...], hints: Mapping[str, int]
+    input: Shaped,
+    weight: Shaped,
+    output: tuple[Expr, ...],
+    groups: int,
+    hints: Mapping[str, int],
 ) -> bool:
-    """Whether a convolution with these operands reads whole packs of channels, several times, for
-    enough positions."""
+    """Whether a convolution with these operands reads whole packs of a group's channels, several
+    times, for enough positions."""
     taps, channels = product(weight.size[2:]), weight.size[1]
     if input.dtype not in _DTYPES or len(input.size) != len(weight.size):
         return False
     if not (channels.is_Integer and taps.is_Integer):
         return False
     positions = product((output[0], *output[2:]))
-    whole = int(channels) * input.dtype.itemsize % _PACK == 0
+    pack = _PACK if groups == 1 else _GROUP_PACK
+    whole = int(channels) * input.dtype.itemsize % pack == 0
     return whole and int(taps) > 1 and layout.hint(positions, hints) >= _POSITIONS
 
 

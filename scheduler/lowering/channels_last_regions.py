@@ -40,12 +40,12 @@ def _gains(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
     given = _convolution(graph, node)
     if given is None:
         return False
-    input, weight, output = given
-    return gains(input, weight, output.size, hints)
+    input, weight, output, groups = given
+    return gains(input, weight, output.size, groups, hints)
 
 
-def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta] | None:
-    """Input, weight and output of a convolution of one group that is no transposed one."""
+def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
+    """Input, weight, output and groups of a convolution that is no transposed one."""
     if not node.target.startswith(_TARGETS):
         return None
     try:
@@ -54,12 +54,12 @@ def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, Tens
         return None  # lowering says what is wrong
     operands = [graph.tensors.get(_name(given[name])) for name in ("input", "weight")]
     output = graph.tensors.get(node.outputs[0])
-    one_group = given.get("groups", 1) == 1 and not given.get("transposed")
-    if not one_group or output is None or None in operands:
+    groups = given.get("groups", 1)
+    if given.get("transposed") or output is None or None in operands or type(groups) is not int:
         return None
     input, weight = operands
     assert input is not None and weight is not None
-    return input, weight, output
+    return input, weight, output, groups
 
 
 def _name(argument: Any) -> str:

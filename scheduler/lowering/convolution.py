@@ -95,7 +95,7 @@ def convolved(
     """The convolution of ``input`` [N, C, ...] into ``size`` [N, O, ...]; ``steps`` are stride,
     padding and dilation."""
     view = window(input.size, size, weight.size[2:], *steps)
-    if groups == 1 and channels_last.gains(input, weight, size, b.hints):
+    if channels_last.gains(input, weight, size, groups, b.hints):
         input, weight = (channels_last.brought(b, each) for each in (input, weight))
     if dtype.is_float and _is_depthwise(input, weight, groups):
         return _depthwise(b, input, weight, bias, view, size, dtype)

@@ -439,15 +439,20 @@ def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     left = np.asarray(_full(a.value, scope.over(*a.axes)), np.float64)
     left = left.reshape(prod(batch), prod(m), prod(k))
     right = _narrow(b.value, scope.over(*b.axes)).reshape(prod(batch), prod(k), prod(n))
+    if scope.roundings and operation.products.operand_eps:
+        eps = operation.products.operand_eps
+        left, right = (scope.roundings.of(each, DType.F32, eps) for each in (left, right))
     result = np.empty((prod(batch), prod(m), prod(n)))
     columns = max(1, _PIECE // max(1, prod(batch) * prod(k)))
     for first in range(0, prod(n), columns):
         part = slice(first, first + columns)
         result[..., part] = left @ right[..., part].astype(np.float64)
-    if scope.roundings:
+    if scope.roundings and operation.a.dtype.is_inexact:
         rows = np.linalg.norm(left, axis=-1)[..., :, None]
         spread = DType.F32.eps * rows * np.linalg.norm(right, axis=-2)[..., None, :]
         result = scope.roundings.added(result, spread)
+    if operation.a.dtype.is_integer:  # exact: below 2**53
+        result = result.astype(np.int64).astype(operation.a.dtype.product_sum.numpy)
     shaped = result.reshape(batch + m + n)
     return _store(operation.results, scope.over(*operation.points, acc=shaped))
 
@@ -470,22 +475,24 @@ def _attention(operation: Attention, scope: _Scope) -> dict[str, Array]:
     if scope.roundings:
         lengths = np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(k, axis=-1)[..., None, :]
         scores = scope.roundings.added(scores, DType.F32.eps * lengths * abs(operation.scale))
+    if operation.cap is not None:
+        scores = operation.cap * np.tanh(scores / operation.cap)
     if operation.causal:
         rows, columns = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
         scores = np.where(columns <= rows, scores, -np.inf)
     for mask in masks:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    result = _softmax(scores) @ v
+    result = _softmax(scores, safe=operation.safe) @ v
     return _store(operation.results, scope.over(*operation.points, acc=result))
 
 
-def _softmax(scores: Array) -> Array:
-    """Over the last axis. A row with nothing but -inf gives 0, as torch's attention does."""
+def _softmax(scores: Array, *, safe: bool) -> Array:
+    """Over the last axis. A row with nothing but -inf gives 0 (``safe``) or NaN."""
     highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.asarray(weights / np.where(total == 0, 1.0, total))
+        total = weights.sum(axis=-1, keepdims=True)
+        return np.asarray(weights / np.where(safe & (total == 0), 1.0, total))
 
 
 _RULES: dict[type, Callable[[Any, _Scope], dict[str, Array]]] = {

@@ -37,6 +37,7 @@ from scheduler.limits import LOWERING_STEPS, MAX_VIEWS
 from scheduler.lowering import layout
 from scheduler.lowering.accepted import accepted_arguments
 from scheduler.lowering.aliasing import written_through
+from scheduler.lowering.attention_found import with_attention
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.channels_last_regions import reordered
 from scheduler.lowering.cleanup import finish
@@ -99,6 +100,7 @@ class _Lowering:
         self._check_sizes()
         with naming("the graph's outputs"):
             made = finish(self._b, [self._value(name) for name in self._graph.outputs])
+        made = with_attention(made)
         verify(made)
         return made
 

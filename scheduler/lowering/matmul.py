@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
+from scheduler.ir.graph import Expr, MatmulPrecision
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import variable
 from scheduler.ir.index.ranges import Ranges
@@ -26,6 +26,8 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+# Floats of 8 bits that some hardware multiplies.
+_FORMATS = (DType.F8E4M3FN, DType.F8E5M2)
 
 #: What is stored, from the accumulator and the index of the result.
 Epilogue = Callable[[Value, Index], Value]
@@ -68,7 +70,7 @@ def contract(
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
     a_value, b_value = _of_one_type(a_value, b_value)
     index = place(batch_i, m_i, n_i)
-    held = dtype.accumulator
+    held = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
     result: Value = Accumulator(held)
     if epilogue is not None:
         result = epilogue(result, index)
@@ -96,9 +98,16 @@ def contract(
             b_value,
             (store,),
             b.nodes,
+            allow_tf32=_allows_tf32(b, template, a_value),
         )
     )
     return b.tensor(buffer)
+
+
+def _allows_tf32(b: Builder, template: str, a: Value) -> bool:
+    """Whether f32 may be rounded. Depthwise convolutions take no matrix instructions."""
+    allowed = b.graph.float32_matmul_precision is MatmulPrecision.HIGH
+    return allowed and a.dtype is DType.F32 and template != "depthwise"
 
 
 def _of_one_type(a: Value, b: Value) -> tuple[Value, Value]:
@@ -205,9 +214,10 @@ def product(
     epilogue: Epilogue | None,
 ) -> Tensor:
     """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
-    if not dtype.is_float:
+    whole = x.dtype is y.dtype is DType.I8
+    if not dtype.is_float and not whole:
         return _summed(b, x, y, size, dtype, epilogue)
-    x, y = _multiplied(x), _multiplied(y)
+    x, y = _multiplied(x, y)
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
         # One matrix for all: the leading dimensions are rows.
@@ -237,8 +247,15 @@ def product(
     )
 
 
-def _multiplied(tensor: Tensor) -> Tensor:
-    """Floats of 8 bits as bfloat16, which holds each of them: no instruction takes them here."""
+def _multiplied(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Floats of 8 bits of one format as they are; else as bfloat16, which has each of them."""
+    first, *others = tensors
+    if first.dtype in _FORMATS and all(one.dtype is first.dtype for one in others):
+        return tensors
+    return tuple(map(_as_bf16, tensors))
+
+
+def _as_bf16(tensor: Tensor) -> Tensor:
     if not tensor.dtype.is_float8:
         return tensor
     at = tensor.at
@@ -253,8 +270,8 @@ def _summed(
     dtype: DType,
     epilogue: Epilogue | None,
 ) -> Tensor:
-    """Matrix instructions are for floats: integers and complex numbers are a plain sum of
-    products."""
+    """Matrix instructions are for floats and integers of 8 bits: other integers and complex numbers
+    are a plain sum of products."""
     held = dtype.accumulator
     x = broadcast(x, (*size[:-2], *x.size[-2:]))
     y = broadcast(y, (*size[:-2], *y.size[-2:]))

@@ -321,11 +321,19 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
 
 
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
-    return elementwise(
-        b,
-        (self, end, weight),
-        lambda x, y, w: call("add", x, call("mul", w, call("sub", y, x))),
-    )
+    """From the nearer end, as torch does: a weight of 1 gives ``end`` as it is."""
+
+    def between(x: Value, y: Value, w: Value) -> Value:
+        way, size = call("sub", y, x), call("abs", w)
+        rest = call("sub", const(1, w.dtype), w)
+        return call(
+            "where",
+            call("lt", size, const(0.5, size.dtype)),
+            call("add", x, call("mul", w, way)),
+            call("sub", y, call("mul", way, rest)),
+        )
+
+    return elementwise(b, (self, end, weight), between)
 
 
 def to(b: Builder, self: Tensor, **_: Any) -> Tensor:

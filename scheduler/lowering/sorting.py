@@ -10,7 +10,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.facts import is_less, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
@@ -102,7 +102,7 @@ def _middle(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
     middle = FloorDiv(length - 1, as_expr(2))
     if not self.dtype.is_float:
         found = ordered(b, self, at, limit=middle + 1)
-        values, indices = (cut(part, at, middle, _ONE) for part in found)
+        values, indices = (_of_some(b, cut(part, at, middle, _ONE), length) for part in found)
         return reshape(b, values, size), reshape(b, indices, size)
     nans = _nans(b, self, at)
 
@@ -120,6 +120,15 @@ def _middle(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
     places = Tensor(nans.size, DType.I64, place)
     values, indices = (picked(b, part, at, places) for part in ordered(b, self, at))
     return reshape(b, values, size), reshape(b, indices, size)
+
+
+def _of_some(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
+    """What is picked from rows of ``length`` elements; of rows that have none nothing is read."""
+    if is_less(_ZERO, length, b.sizes):
+        return tensor
+    nothing = const(float("nan") if tensor.dtype.is_float else 0, tensor.dtype)
+    some = trees.less(_ZERO, length)
+    return Tensor(tensor.size, tensor.dtype, lambda i: trees.masked(some, tensor.at(i), nothing))
 
 
 def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
@@ -145,7 +154,8 @@ def picked(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
             wrap=False,
         )
 
-    return stored(b, Tensor(places.size, tensor.dtype, read))
+    made = Tensor(places.size, tensor.dtype, read)
+    return stored(b, _of_some(b, made, tensor.size[dim]))
 
 
 def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:

@@ -13,6 +13,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.integers import CALLS
 from scheduler.ir.narrow import quantized
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
@@ -176,7 +177,10 @@ def masked(condition: Value, value: Value, other: Value) -> Value:
     """``value`` where ``condition`` holds; nothing of it is read elsewhere."""
     if isinstance(condition, Const):
         return value if condition.value else other
-    return Masked(condition, value, held(other, value.dtype))
+    other = held(other, value.dtype)
+    if value == other:  # parts of an arange put together again
+        return value
+    return Masked(condition, value, other)
 
 
 def scaled(value: Value, factor: int | float | complex | Expr | Tensor, dtype: DType) -> Value:
@@ -206,8 +210,7 @@ def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
         args = [args[0]] * int(expr.args[1])
         name = "mul"
     else:
-        names = {"FloorDiv": "floordiv", "Mod": "remainder", "Add": "add", "Mul": "mul"}
-        name = {**names, "Max": "maximum", "Min": "minimum"}[type(expr).__name__]
+        name = CALLS[type(expr)]
     result = args[0]
     for arg in args[1:]:
         result = call(name, result, arg)

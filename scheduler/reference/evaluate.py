@@ -19,8 +19,8 @@ import sympy
 
 from scheduler.ir.bindings import backed, learn
 from scheduler.ir.check import last_uses, node_references
-from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
+from scheduler.ir.dtypes import TF32_EPS, DType
+from scheduler.ir.graph import Argument, Graph, MatmulPrecision, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.index.functions import is_unbacked, unbacked
 from scheduler.ir.ops import Elements, UnsupportedOpError
@@ -35,7 +35,7 @@ from scheduler.ir.reference.rule import (
     UnsupportedUseError,
     held,
 )
-from scheduler.ir.roundings import RUNNING, Roundings, is_arithmetic, spread_of_running
+from scheduler.ir.roundings import PRODUCTS, RUNNING, Roundings, is_arithmetic, spread_of_running
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, memory_of
@@ -341,7 +341,7 @@ class _Run:
         if rounds:
             if spec.op.name in RUNNING:
                 made = {name: self._running(node, value) for name, value in made.items()}
-            made = {name: self._rounded(name, value, stored=True) for name, value in made.items()}
+            made = {name: self._stored(name, value) for name, value in made.items()}
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
         if spec.mutates:
             target = spec.bind(node)[spec.mutates]
@@ -359,9 +359,14 @@ class _Run:
 
     def _rounded_arguments(self, node: Node) -> Mapping[str, Any]:
         read = {name: self._values[name] for name in set(node_references(node))}
-        return ChainMap(
-            {name: self._rounded(name, value) for name, value in sorted(read.items())}, self._values
-        )
+        high = self._graph.float32_matmul_precision is MatmulPrecision.HIGH
+        coarse = TF32_EPS if high and find(node.target).op.name in PRODUCTS else 0.0
+        moved: dict[str, Any] = {}
+        for name, value in sorted(read.items()):
+            meta = self._graph.tensors.get(name)
+            is_f32 = meta is not None and meta.dtype is DType.F32
+            moved[name] = self._rounded(name, value, eps=coarse if is_f32 else 0.0)
+        return ChainMap(moved, self._values)
 
     def _running(self, node: Node, value: Any) -> Any:
         dim = find(node.target).bind(node).get("dim")
@@ -369,12 +374,17 @@ class _Run:
             return value
         return self._roundings.added(value, spread_of_running(value, dim))
 
-    def _rounded(self, name: str, value: Any, *, stored: bool = False) -> Any:
-        """A value as kernels may round it: in the type of sums, or as it is stored."""
+    def _stored(self, name: str, value: Any) -> Any:
+        """A value as it is stored."""
+        meta = self._graph.tensors.get(name)
+        return self._rounded(name, value, eps=meta.dtype.eps if meta else 0.0)
+
+    def _rounded(self, name: str, value: Any, *, eps: float = 0.0) -> Any:
+        """A value as kernels may round it: by ``eps``, or in the type of sums."""
         meta = self._graph.tensors.get(name)
         if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
             return value
-        return self._roundings.of(value, meta.dtype, meta.dtype.eps if stored else 0.0)
+        return self._roundings.of(value, meta.dtype, eps)
 
     def _own(self, node: Node, name: str, value: Any) -> Any:
         source = next(iter(node_references(node)))

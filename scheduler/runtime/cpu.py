@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.arithmetic import round_up
+from scheduler.processors import usable_processors
 from scheduler.runtime.device import (
     Device,
     DeviceError,
@@ -45,7 +46,7 @@ class CpuDevice:
     on how many. Launches are done when the call returns."""
 
     def __init__(self, target: Target, threads: int | None = None) -> None:
-        self._threads = threads or available_cores()
+        self._threads = threads or usable_processors()
         self._info = device_info(target)
         self._blocks: dict[int, tuple[int, ctypes.Array[ctypes.c_char]]] = {}
         self._starts: list[int] = []
@@ -160,16 +161,11 @@ def device_info(target: Target) -> DeviceInfo:
         name=_processor(),
         driver=f"{platform.system()} {platform.release()}",
         runtime="Kiln CPU emulation",
-        compute_units=available_cores(),
+        compute_units=usable_processors(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         emulated=True,
         attributes={"emulates": target.emulates, "wavefront": str(target.wavefront)},
     )
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def _processor() -> str:

@@ -37,6 +37,14 @@ class AmdHardware(HipHardware):
     lds_bytes: int = 65536
     lds_granule_bytes: int = 512
 
+    @property
+    def direct_load_bytes(self) -> int:
+        return _DIRECT_LOAD_BYTES.get(self.processor, 0)
+
+
+# Of ``buffer_load_* ... lds``: LLVM's FeatureLDSDMAInsts (AMDGPU.td), 16 bytes FeatureGFX950Insts.
+_DIRECT_LOAD_BYTES = {"gfx90a": 4, "gfx942": 4, "gfx950": 16, "gfx1030": 4}
+
 
 def amd_hardware(target: Target) -> AmdHardware:
     """The AMD GPU that a target is or emulates. ``TypeError`` for another maker's."""

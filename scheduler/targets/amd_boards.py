@@ -24,21 +24,29 @@ def _rates(**rates: int) -> Mapping[str, int]:
     return MappingProxyType(rates)
 
 
+def _float8(rate: int) -> Mapping[str, int]:
+    """Of both formats of the Open Compute Project; CDNA 3 multiplies others."""
+    return {"f8e4m3fn": rate, "f8e5m2": rate}
+
+
 _CDNA2_VECTOR, _CDNA2_MATRIX = (
     _rates(f64=128, f32=128),
-    _rates(f64=256, f32=256, f16=1024, bf16=1024),
+    _rates(f64=256, f32=256, f16=1024, bf16=1024, i8=1024),
 )
 _CDNA3_VECTOR, _CDNA3_MATRIX = (
     _rates(f64=128, f32=256),
-    _rates(f64=256, f32=256, f16=2048, bf16=2048),
+    _rates(f64=256, f32=256, tf32=1024, f16=2048, bf16=2048, i8=4096),
 )
 _CDNA4_VECTOR, _CDNA4_MATRIX = (
     _rates(f64=128, f32=256),
-    _rates(f64=128, f32=256, f16=4096, bf16=4096),
+    _rates(f64=128, f32=256, f16=4096, bf16=4096, i8=8192, **_float8(8192)),
 )
 _RDNA2_VECTOR, _RDNA2_MATRIX = _rates(f32=128, f16=256), _rates()
-_RDNA3_VECTOR, _RDNA3_MATRIX = _rates(f32=256, f16=512), _rates(f16=512, bf16=512)
-_RDNA4_VECTOR, _RDNA4_MATRIX = _rates(f32=256, f16=512), _rates(f16=1024, bf16=1024)
+_RDNA3_VECTOR, _RDNA3_MATRIX = _rates(f32=256, f16=512), _rates(f16=512, bf16=512, i8=512)
+_RDNA4_VECTOR, _RDNA4_MATRIX = (
+    _rates(f32=256, f16=512),
+    _rates(f16=1024, bf16=1024, i8=2048, **_float8(2048)),
+)
 
 # Bandwidth: the bus in bits, times the memory's transfers a second, as AMD's product page gives it.
 BOARDS = (

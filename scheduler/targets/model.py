@@ -56,6 +56,11 @@ class HipHardware(Hardware):
     max_lds_per_block_bytes: int = 65536
 
     @property
+    def direct_load_bytes(self) -> int:
+        """The most that a lane loads into LDS without going through registers; 0 without."""
+        return 0
+
+    @property
     def matrix(self) -> str:
         """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later), mma (NVIDIA)
         or ""."""
@@ -132,7 +137,10 @@ class Board:
 
     def peak_flops(self, dtype: str, use_matrix: bool = True) -> float | None:
         """Operations a second for a dtype (f64, f32, f16, bf16), on matrix cores where there are
-        any for it; None where no rate is published."""
+        any for it; None where no rate is published. "tf32": those of f32, where it may be rounded
+        and the hardware has nothing of it."""
+        if dtype == "tf32" and dtype not in self.matrix:
+            dtype = "f32"
         rate = self.matrix.get(dtype) if use_matrix else None
         rate = rate or self.vector.get(dtype)
         return None if rate is None else float(rate) * self.compute_units * self.clock_mhz * 1e6

@@ -21,13 +21,17 @@ def _rates(**rates: int) -> Mapping[str, int]:
 # A100: 312 TFLOP/s of f16 by 108 SMs at 1410 MHz; RTX 3090: 71 (f32 sums) by 82 at 1695 MHz;
 # H100 SXM: 989.4 by 132 at 1830 MHz;
 # B200: 2,250 by 148 at 1850 MHz; RTX 4090: 165.2 (f32 sums) by 128 at 2520 MHz; RTX 5090: 209.5 by
-# 170 at 2407 MHz.
-_SM80 = _rates(f64=64, f32=128, f16=512), _rates(f64=128, f16=2048, bf16=2048)
-_SM86 = _rates(f64=4, f32=256, f16=256), _rates(f16=512, bf16=512)
-_SM89 = _rates(f64=4, f32=256, f16=256), _rates(f16=512, bf16=512)
-_SM90 = _rates(f64=128, f32=256, f16=512), _rates(f64=256, f16=4096, bf16=4096)
-_SM100 = _rates(f64=128, f32=256, f16=512), _rates(f64=256, f16=8192, bf16=8192)
-_SM120 = _rates(f64=4, f32=256, f16=256), _rates(f16=512, bf16=512)
+# 170 at 2407 MHz. Integers of 8 bits, by the same papers: 624, 284, 1979, 4500, 660.6 and 838 TOPS.
+# TF32, of all of them half of f16's with sums in f32: 156, 35.6, 494.7, 1,125, 82.6 and 104.8.
+_SM80 = _rates(f64=64, f32=128, f16=512), _rates(f64=128, tf32=1024, f16=2048, bf16=2048, i8=4096)
+_SM86 = _rates(f64=4, f32=256, f16=256), _rates(tf32=256, f16=512, bf16=512, i8=2048)
+_SM89 = _rates(f64=4, f32=256, f16=256), _rates(tf32=256, f16=512, bf16=512, i8=2048)
+_SM90 = _rates(f64=128, f32=256, f16=512), _rates(f64=256, tf32=2048, f16=4096, bf16=4096, i8=8192)
+_SM100 = (
+    _rates(f64=128, f32=256, f16=512),
+    _rates(f64=256, tf32=4096, f16=8192, bf16=8192, i8=16384),
+)
+_SM120 = _rates(f64=4, f32=256, f16=256), _rates(tf32=256, f16=512, bf16=512, i8=2048)
 
 BOARDS = (
     Board(

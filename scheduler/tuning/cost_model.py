@@ -84,6 +84,11 @@ def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict
     return dict(bindings) | request.numbers
 
 
+def _held(matrix_dtype: str) -> DType:
+    """What is read of operands that are multiplied so."""
+    return DType.F32 if matrix_dtype == "tf32" else DType.from_label(matrix_dtype)
+
+
 def _busiest_ns(
     caller: TemplateCaller, work: Work, scalars: Mapping[str, int], blocks: int, board: Board
 ) -> float:
@@ -95,8 +100,10 @@ def _busiest_ns(
     if tile is None or not work.matrix_flops:
         return max(memory, compute)
     block_m, block_n, split = tile
-    steps = max(1, scalars.get("K", 1) // split)
-    itemsize = DType.from_label(work.matrix_dtype).itemsize
+    steps: float = max(1, scalars.get("K", 1) // split)
+    if caller.kernel.config.get("STREAM_K"):  # blocks share out all of them
+        steps = work.matrix_flops / (2.0 * blocks * block_m * block_n)
+    itemsize = _held(work.matrix_dtype).itemsize
     compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
     asked = blocks * (block_m + block_n) * steps * itemsize
     if caller.kernel.config.get("GEMV"):

@@ -23,7 +23,8 @@ class Work:
     """Bytes that cross the memory interface at least once, and operations.
 
     ``matrix_flops`` are multiplications and additions of products (two each) in ``matrix_dtype``
-    (f16, bf16, f32, f64; "" without any); ``vector_ops`` are functions of the trees, an estimate.
+    (f16, bf16, f32, tf32, f64; "" without any); ``vector_ops`` are functions of the trees, an
+    estimate.
     """
 
     read_bytes: int
@@ -55,7 +56,7 @@ def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
                 touched[name] = max(touched[name], elements)
         if operation.products:
             flops += 2 * evaluate(operation.products.multiply_adds, bindings)
-            dtype = operation.products.dtype.label
+            dtype = operation.products.rated
         vector += _vector_ops(operation, bindings)
     read_bytes = sum(
         min(prod(buffers[name].size), elements) * buffers[name].dtype.itemsize

@@ -18,7 +18,8 @@ from scheduler.codegen.benchmark_request import TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
-from scheduler.runtime.cpu import CpuDevice, available_cores
+from scheduler.processors import usable_processors
+from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import Target, find, names
 from tests.unit.matrix.contractions import matmul
 from tests.unit.matrix.running import Runner
@@ -26,7 +27,7 @@ from tests.unit.matrix.running import Runner
 
 def main(size: int) -> None:
     """Print milliseconds a launch, the best of three, for each emulated target and type."""
-    cores = available_cores()
+    cores = usable_processors()
     sys.stdout.write(f"{size}^3, milliseconds on 1 core and on {cores}\n")
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder))

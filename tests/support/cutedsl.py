@@ -314,6 +314,12 @@ class Tensor:
         for position in range(self._count):
             self[position] = self._pointer.dtype(Raw(value))
 
+    def recast(self, kind: type[Numeric]) -> Tensor:
+        """The same bytes as elements of another type."""
+        numpy = DType.from_label(kind.label).numpy
+        memory = self._pointer.memory[self._pointer.offset :][: self._count].view(numpy)
+        return Tensor(Pointer(memory, kind), memory.size)
+
     def load(self) -> list[Numeric]:
         return [self[position] for position in range(self._count)]
 
@@ -378,6 +384,7 @@ def modules() -> Iterator[None]:
     vars(cutlass).update(
         cute=cute,
         range_constexpr=range,
+        const_expr=bool,
         select_=lambda condition, a, b: (a if condition.value else b).ir_value(),
         max=lambda a, b: promoted_of(max, a, b),
         min=lambda a, b: promoted_of(min, a, b),

@@ -20,6 +20,7 @@ from scheduler.lowering.interpret import interpret
 from tests.support.memory import from_device, to_device
 from tests.unit.codegen.cutedsl import cutedsl_attention
 from tests.unit.codegen.test_attention_kernels import S
+from tests.unit.codegen.test_attention_masks import WINDOWS
 
 Array = npt.NDArray[Any]
 F16, BF16, F32, BOOL = DType.F16, DType.BF16, DType.F32, DType.BOOL
@@ -75,6 +76,10 @@ class Problem:
             values = rng.standard_normal(size)
             if name == "m":
                 values[values > 1] = -np.inf
+                if not self.options.get("safe", True):
+                    # All of a row is hidden; lowering bounds f32's least number so.
+                    least = float(np.finfo(np.float32).min) / 256
+                    values[:, size[1] // 2] = -np.inf if buffer.dtype is F16 else least
             found[name] = from_device(to_device(values, buffer.dtype), buffer.dtype)
         return found
 
@@ -83,6 +88,11 @@ class Problem:
         lowered = self.made()[1]
         (operation,) = lowered.operations
         return interpret(operation, inputs, lowered, {"s27": length})["o"]
+
+
+def _within(name: str, **options: Any) -> dict[str, Any]:
+    """Rows see what a window of ``test_attention_masks`` says."""
+    return {"plain": True, "window": WINDOWS[name][0], **options}
 
 
 def _plain(**options: Any) -> dict[str, Any]:
@@ -122,6 +132,44 @@ PROBLEMS: dict[str, Problem] = {
         F16, (S, S, 64, 5), {"mask": F16, "causal": True, "key_heads": 2}, FOUR
     ),
     "split, boolean mask": Problem(F16, (3, S, 64, 64), {"mask": BOOL}, FOUR),
+    "window": Problem(BF16, (S, S, 128, 128), _within("causal, of 20"), LARGE, (1, 64, 129, 500)),
+    "window of both sides, three in turns": Problem(
+        F16, (S, S, 64, 64), _within("both sides", key_heads=2), THREE, (1, 64, 129, 700)
+    ),
+    "rows count down": Problem(F16, (S, 131, 64, 64), _within("rows count down"), SMALL),
+    "windows end before the last rows": Problem(
+        BF16, (S, 200, 128, 128), _within("nothing for the last rows"), LARGE
+    ),
+    "window, boolean mask": Problem(F16, (S, 300, 64, 64), _within("both sides", mask=BOOL), LARGE),
+    "split window": Problem(F16, (S, S, 64, 64), _within("both sides"), FOUR, (1, 40, 129, 700)),
+    "capped, causal": Problem(
+        BF16, (S, S, 128, 128), _plain(causal=True, key_heads=2, cap=2.0), LARGE
+    ),
+    "capped, deep, as Gemma 2": Problem(
+        BF16,
+        (S, S, 256, 256),
+        _within("causal, of 20", key_heads=2, cap=50.0),
+        config(128, 64, pingpong=True),
+    ),
+    "capped, additive mask": Problem(
+        F16, (S, 131, 64, 64), {"mask": F16, "cap": 3.0, "safe": False}, THREE
+    ),
+    "capped, negative scale, boolean mask": Problem(
+        F16, (S, 130, 64, 64), {"mask": BOOL, "cap": 1.0, "scale": -0.2, "safe": False}, LARGE
+    ),
+    "capped, mask by f32's least number": Problem(
+        BF16, (S, 132, 128, 128), {"mask": F32, "cap": 30.0, "safe": False}, LARGE
+    ),
+    "mask by f32's least number, split": Problem(
+        F16, (S, S, 64, 64), {"mask": F32, "safe": False}, FOUR
+    ),
+    "capped far off": Problem(F16, (S, 70, 64, 64), _plain(cap=3000.0), SMALL),
+    "capped, split": Problem(
+        BF16, (1, S, 128, 128), _plain(key_heads=2, cap=30.0), SIXTEEN, (1, 40, 129, 2000)
+    ),
+    "NaN for rows without columns": Problem(
+        F16, (3, S, 64, 64), {"mask": BOOL, "safe": False}, FOUR
+    ),
     "split, 64 bits": Problem(
         F16, (S, S, 72, 40), {"mask": F16, "computed": True, "info": LONG}, FOUR
     ),

@@ -2,6 +2,8 @@
 finished and stored by the source's own functions, thread after thread, and what TMA and wgmma do
 between them is a product of the tensors that the host function describes.
 
+Four lanes that hold a row together run side by side, since they shuffle.
+
 A thread's sums are those of wgmma's fragment (PTX ISA, "Register Fragments for
 wgmma.mma_async.m64nNk16"): of each 8 columns a lane holds two, in two rows that are 8 apart.
 """
@@ -9,9 +11,12 @@ wgmma.mma_async.m64nNk16"): of each 8 columns a lane holds two, in two rows that
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from threading import Barrier, BrokenBarrierError, local
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -128,25 +133,62 @@ class _Fragment:
         m = self._first + atom * self._step + warp * 16 + lane // 4 + 8 * row
         n = 8 * block + lane % 4 * 2 + pair
         if self._tile is None:
-            return m, n
-        value = Float32(Raw(np.float32(self._tile[m, n])))
-        value.place = (m, n)
-        return value
+            return Int32(Raw(m)), Int32(Raw(n))
+        return Float32(Raw(np.float32(self._tile[m, n])))
+
+
+class _Quad:
+    """Four lanes, each in a thread of its own, and what they give each other."""
+
+    def __init__(self) -> None:
+        self._own = local()
+        self._meeting = Barrier(4)
+        self._given: list[Any] = [None] * 4
+        self._lanes = ThreadPoolExecutor(4)
+
+    def run(self, lane: Callable[[int], None]) -> None:
+        """Call it for each of the lanes, at once. What one of them raises ends all."""
+        runs = [self._lanes.submit(self._run, lane, number) for number in range(4)]
+        errors = [error for run in runs if (error := run.exception()) is not None]
+        for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):
+            raise error
+
+    def _run(self, lane: Callable[[int], None], number: int) -> None:
+        self._own.number = number
+        try:
+            lane(number)
+        except BaseException:
+            self._meeting.abort()
+            raise
+
+    def from_lane(self, value: Numeric, offset: Any) -> Numeric:
+        """What the lane of that number has given."""
+        return self._exchanged(value, int(offset) % 4)
+
+    def across(self, value: Numeric, offset: int) -> Numeric:
+        """What the lane has given whose number differs in the bits of ``offset``."""
+        return self._exchanged(value, self._own.number ^ offset)
+
+    def _exchanged(self, value: Numeric, lane: int) -> Numeric:
+        self._given[self._own.number] = value
+        self._meeting.wait()
+        found = self._given[lane]
+        self._meeting.wait()
+        assert type(found) is type(value)
+        return found  # type: ignore[no-any-return]
 
 
 class _Tiles:
     """In place of the kernel that multiplies."""
 
-    def __init__(self, source: dict[str, Any], caller: TemplateCaller) -> None:
+    def __init__(self, source: dict[str, Any], caller: TemplateCaller, quad: _Quad) -> None:
         self._source = source
         self._names = tuple(arg.name for arg in caller.kernel.args)
         # Warpgroups that share a tile.
         self._together = (
             1 if caller.kernel.config["schedule"] == "pingpong" else source["CONSUMERS"]
         )
-        self._tile: Array = np.zeros((0, 0))
-        if "neighbouring_columns" in source:
-            source["neighbouring_columns"] = self._neighbouring
+        self._quad = quad
 
     def __call__(self, _mma: Any, _a: Any, _b: Any, *args: Any) -> SimpleNamespace:
         tensors = [arg for arg in args if isinstance(arg, (_Lying, _Windows))]
@@ -177,24 +219,24 @@ class _Tiles:
                 tile = np.zeros((block_m, block_n))
                 inside = product[m : m + block_m, n : n + block_n]
                 tile[: inside.shape[0], : inside.shape[1]] = inside
-                self._tile = tile
-                for thread in range(128 * together):
-                    atoms = block_m // (64 * together)
-                    given = (thread, atoms, 64 * together)
-                    where = [Int32(Raw(x)) for x in (thread % 32, m, n, batch, part)]
-                    store(_Fragment(*given, tile), _Fragment(*given), *where, *args)
+                where = [Int32(Raw(place)) for place in (m, n, batch, part)]
+                for first in range(0, 128 * together, 4):
+                    self._quad.run(partial(self._lane, store, tile, first, [*where, *args]))
 
-    def _neighbouring(self, pairs: list[list[Any]], _odd: Any, _upper: Any) -> list[Numeric]:
-        """What the four lanes that hold a row of 32 columns have after their exchange."""
-        m, n = pairs[0][0].place
-        first = n // 32 * 32 + n % 8 // 2 * 8
-        return [Float32(Raw(np.float32(self._tile[m, first + i]))) for i in range(8)]
+    def _lane(
+        self, store: Callable[..., None], tile: Array, first: int, args: list[Any], number: int
+    ) -> None:
+        thread, step = first + number, 64 * self._together
+        given = (thread, len(tile) // step, step)
+        lane = Int32(Raw(thread % 32))
+        store(_Fragment(*given, tile), _Fragment(*given), lane, *args)
 
 
 @contextmanager
-def _modules() -> Iterator[None]:
+def _modules(quad: _Quad) -> Iterator[None]:
     with cutedsl.modules():
         cute = sys.modules["cutlass.cute"]
+        vars(cute.arch).update(shuffle_sync=quad.from_lane, shuffle_sync_bfly=quad.across)
         plain_tensor = cute.make_tensor
         kinds = ("TiledMma", "ComposedLayout", "CopyAtom", "Tensor")
         vars(cute).update(dict.fromkeys(kinds, object))
@@ -204,6 +246,7 @@ def _modules() -> Iterator[None]:
             size=lambda fragment, mode: fragment.atoms,
             slice_=lambda layout, _: layout,
             recast_ptr=_recast,
+            recast_tensor=lambda tensor, dtype: tensor.recast(dtype),
             make_layout=lambda shape, stride=None: shape if stride is None else (shape, stride),
             make_tensor=lambda pointer, layout: (
                 _Lying(pointer, *layout)
@@ -222,7 +265,8 @@ def _modules() -> Iterator[None]:
 def _recast(pointer: Pointer, dtype: type[Numeric]) -> Pointer:
     memory = pointer.memory[pointer.offset :]
     numpy = np.dtype(DType.from_label(dtype.label).numpy)
-    whole = memory[: memory.nbytes // numpy.itemsize * numpy.itemsize]
+    each = max(1, numpy.itemsize // memory.itemsize)
+    whole = memory[: memory.size // each * each]
     return Pointer(whole.view(numpy), dtype)
 
 
@@ -248,13 +292,14 @@ def run(
         args.append(cutedsl.memory_of(memory, arg.dtype))
     needed = evaluate(caller.kernel.workspace_bytes, {**bindings, **numbers})
     workspace = cutedsl.memory_of(np.full(needed, 0xFF, np.uint8), "u8")
-    with _modules():
+    quad = _Quad()
+    with _modules(quad):
         source: dict[str, Any] = {"__name__": caller.kernel.name}
         exec(compile(caller.kernel.source, caller.kernel.source_file, "exec"), source)
         source["shared_layout"] = lambda rows, k_major: None
         source["tensor_map"] = lambda tensor, layout, rows, copies: (None, tensor)
         source["cpasync"].make_im2col_tma_atom = _Windows.of
-        source[f"{caller.kernel.name}_tiles"] = _Tiles(source, caller)
+        source[f"{caller.kernel.name}_tiles"] = _Tiles(source, caller, quad)
         source[caller.kernel.name](*args, workspace, cutedsl.STREAM)
     return {
         name: from_device(strided(memory, arg), DType.from_label(arg.dtype))

@@ -25,6 +25,11 @@ from tests.unit.matrix import contractions
 
 Array = npt.NDArray[Any]
 F16, BF16 = DType.F16, DType.BF16
+_COLUMNS = {"s1": SymbolInfo("s1", 256, 1, 4096)}
+_ROWS_OF_64: dict[str, int | str] = {
+    **{"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "STAGES": 4, "CONSUMERS": 1},
+    **{"CLUSTER_M": 1, "CLUSTER_N": 1, "SPLIT_K": 1},
+}
 _ROWS = {"s0": SymbolInfo("s0", 96, 1, 4096)}
 
 
@@ -120,6 +125,33 @@ PRODUCTS: dict[str, Product] = {
     "odd columns": Product(lambda: contractions.matmul(40, 101, 64, F16, b_transposed=True)),
     "two columns at a time": Product(
         lambda: contractions.matmul(40, 102, 64, BF16, b_transposed=True)
+    ),
+    "odd columns of several tiles": Product(
+        lambda: contractions.matmul(20, 165, 64, F16, bias=(165,), relu=True), _ROWS_OF_64
+    ),
+    "odd columns in batches": Product(
+        lambda: contractions.matmul(33, 67, 64, BF16, batch=2, bias=(33, 67)), _ROWS_OF_64
+    ),
+    "columns known at run time, odd": Product(
+        lambda: contractions.matmul(9, symbol("s1"), 64, F16, b_transposed=True, symbols=_COLUMNS),
+        _ROWS_OF_64,
+        {"s1": 75},
+    ),
+    "columns known at run time, even": Product(
+        lambda: contractions.matmul(9, symbol("s1"), 64, F16, b_transposed=True, symbols=_COLUMNS),
+        _ROWS_OF_64,
+        {"s1": 136},
+    ),
+    "three with odd columns": Product(
+        lambda: contractions.shared_input(24, [69, 74, 41], 64, F16), _ROWS_OF_64
+    ),
+    "odd columns, pingpong": Product(
+        lambda: contractions.matmul(520, 777, 512, BF16, b_transposed=True, bias=(777,)),
+        {**_TWO, "CLUSTER_M": 2, "BLOCK_N": 128, "STAGES": 6, "schedule": "pingpong"},
+    ),
+    "odd columns, 128x256": Product(
+        lambda: contractions.matmul(520, 777, 512, F16, b_transposed=True, bias=(777,)),
+        {**_TWO, "BLOCK_M": 128, "BLOCK_N": 256, "STAGES": 4},
     ),
     "rows that are not aligned": Product(lambda: contractions.matmul(100, 102, 33, BF16)),
     "bias of a row": Product(lambda: contractions.matmul(40, 80, 48, F16, bias=(40, 1), relu=True)),

@@ -19,7 +19,8 @@ from scheduler.ir.graph import GraphInput, InputKind, Node, Ref, SymbolInfo
 from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.lowering import lower
 from scheduler.outcome import UserError
-from scheduler.targets import Board, Target, boards
+from scheduler.targets import Target, boards
+from tests.support.stores import narrow_share, spilled
 from tests.unit.lowering.graphs import graph, meta, node
 
 F16 = DType.F16
@@ -30,24 +31,29 @@ _SYMBOLS = {"s0": SymbolInfo("s0", 4096 * 4096, 1, None)}
 @dataclass(frozen=True)
 class Family:
     """``work`` is what the problem needs at least: floating-point operations where ``matrix``,
-    else bytes of memory."""
+    else bytes of memory. ``few_results``: so few that it does not matter how they are stored."""
 
     name: str
     plan: Callable[[], Schedule]
     work: float
     matrix: bool
+    few_results: bool = False
 
 
 @dataclass(frozen=True)
 class Figures:
     """Of a family on the target's first board: the share of its peak in matrix operations or of
     its memory's bandwidth; the worst conflict in LDS that costs anything (cycles over those
-    without), how busy the matrix pipes are in the loop that takes longest (0 without one)."""
+    without), how busy the matrix pipes are in the loop that takes longest (0 without one);
+    registers that lie in memory; the share of what is stored that is stored fewer than 8 bytes at
+    once."""
 
     time_us: float
     of_peak: float
     conflict: float
     matrix_busy: float
+    spills: int
+    narrow: float
 
 
 def _of(
@@ -131,12 +137,27 @@ def reduced(target: str, made: tuple[object, ...], *args: object) -> Schedule:
     return _of([one], {"x": (4096, 4096), "y": made}, "x")
 
 
+OUTPUTS, INPUTS, KEYS = 14336, 4096, 16384
+
+
+def of_rows(rows: int) -> Family:
+    """A linear layer of few rows, bound by reading its weights."""
+    return Family(
+        f"gemm, {rows} row{'s' * (rows > 1)}",
+        lambda: linear(rows, OUTPUTS, INPUTS),
+        OUTPUTS * INPUTS * 2.0,
+        False,
+    )
+
+
 _WHOLE = 4096 * 4096 * 2 * 2.0  # bytes that are read and written
 
 FAMILIES = (
     Family("gemm + gelu", lambda: linear(4096, 4096, 4096, gelu=True), 2 * 4096.0**3, True),
     Family("gemm, B row-major", lambda: product(4096, 4096, 4096), 2 * 4096.0**3, True),
-    Family("gemm, 16 rows", lambda: linear(16, 14336, 4096), 14336 * 4096 * 2.0, False),
+    of_rows(1),
+    of_rows(16),
+    of_rows(64),
     Family(
         "attention, causal",
         lambda: attention(2, 16, 4096, 128),
@@ -144,9 +165,21 @@ FAMILIES = (
         True,
     ),
     Family(
+        f"attention, one query, {KEYS} keys",
+        lambda: attention(2, 16, KEYS, 128, queries=1),
+        2 * 2 * 16 * KEYS * 128 * 2.0,
+        False,
+    ),
+    Family(
         "convolution 3x3", lambda: convolution(32, 256, 14), 2 * 32 * 14 * 14 * 256.0**2 * 9, True
     ),
     Family("softmax", lambda: unary("aten.softmax.int", -1), _WHOLE, False),
+    Family(
+        "softmax, long rows",
+        lambda: rows("aten.softmax.int", (256, 131072), -1),
+        256 * 131072 * 2 * 2.0,
+        False,
+    ),
     Family("gelu", lambda: unary("aten.gelu.default"), _WHOLE, False),
     Family("gelu, any size", lambda: unary("aten.gelu.default", dynamic=True), _WHOLE, False),
     Family(
@@ -155,9 +188,15 @@ FAMILIES = (
         _WHOLE,
         False,
     ),
-    Family("sum of all", lambda: reduced("aten.sum.default", ()), _WHOLE / 2, False),
     Family(
-        "column sums", lambda: reduced("aten.sum.dim_IntList", (4096,), (0,)), _WHOLE / 2, False
+        "sum of all", lambda: reduced("aten.sum.default", ()), _WHOLE / 2, False, few_results=True
+    ),
+    Family(
+        "column sums",
+        lambda: reduced("aten.sum.dim_IntList", (4096,), (0,)),
+        _WHOLE / 2,
+        False,
+        few_results=True,
     ),
 )
 
@@ -209,8 +248,9 @@ def reports(
     return tuple(one.report for one in modelled(family.plan(), target, toolchain, cache))
 
 
-def figures(family: Family, board: Board, found: tuple[Report, ...]) -> Figures:
-    """What is held of a family's reports."""
+def figures(family: Family, target: Target, made: Sequence[ModelledKernel]) -> Figures:
+    """What is held of a family's kernels."""
+    board, found = boards(target.name)[0], [one.report for one in made]
     time_us = sum(report.time_us.mid for report in found)
     launches = [launch for report in found for launch in report.launches]
     peak = board.peak_flops("f16") if family.matrix else float(board.memory_bytes_per_s)
@@ -220,6 +260,8 @@ def figures(family: Family, board: Board, found: tuple[Report, ...]) -> Figures:
         round(family.work / (time_us * 1e-6) / peak, 4),
         round(max(map(conflict, launches)), 3),
         round(matrix_busy(longest(found)), 3),
+        sum(spilled(one.listing) for one in made),
+        round(narrow_share([(one.listing, one.report) for one in made], target), 3),
     )
 
 

@@ -6,6 +6,7 @@ import datetime
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -57,6 +58,7 @@ class Proxy:
     folder: Path
     http_port: int
     https_port: int
+    process: subprocess.Popen[bytes]
 
     def http(self) -> HTTPConnection:
         """A connection without encryption."""
@@ -69,6 +71,13 @@ class Proxy:
         return HTTPSConnection(
             "127.0.0.1", self.https_port, timeout=30, context=trusted, source_address=(of, 0)
         )
+
+    def logged(self) -> str:
+        """The log of all requests. nginx ends for it, since it writes a request down only after
+        its answer: who has read that may be here before the line is."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(LIMIT_S)
+        return (self.folder / "access.log").read_text()
 
 
 @contextmanager
@@ -95,7 +104,7 @@ def before(folder: Path, upstream: str) -> Iterator[Proxy]:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
     try:
         _wait_for(ports[0], process, folder / "said")
-        yield Proxy(folder, *ports)
+        yield Proxy(folder, *ports, process)
     finally:
         process.terminate()
         process.wait()

@@ -26,7 +26,7 @@ from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import ProblemResult, TuningResult
 
-MODEL, NODE, TARGET = "gpt2_2layer", "op6", "sm_90"
+MODEL, NODE, TARGET = "llama_2layer", "op4", "sm_90"
 SIZES = {"s70": 16}
 DEVICE = DeviceInfo(
     id="cuda:0",

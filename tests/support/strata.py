@@ -14,6 +14,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Node, Ref, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.lowering import lower
+from tests.support.narrow import NARROW, narrow_product
+from tests.support.tf32 import linear, row_major
 from tests.unit.lowering.graphs import graph, meta, node
 from tests.unit.matrix.contractions import Size, convolution, matmul
 
@@ -41,6 +43,11 @@ def strata() -> Iterator[Stratum]:
         for name, make in layouts.items():
             for dtype in FLOATS:
                 yield Stratum(name, dtype, make(dtype))
+    for name, make in NARROW_MATRICES.items():
+        for dtype in NARROW:
+            yield Stratum(name, dtype, make(dtype))
+    yield Stratum("tf32, linear", DType.F32, linear(296, 264, 256))
+    yield Stratum("tf32, mm", DType.F32, row_major(296, 264, 256))
 
 
 def unary(
@@ -97,6 +104,11 @@ MATRICES: dict[str, Callable[[DType], Schedule]] = {
     "conv2d_channels_last": lambda t: convolution(
         (1, 8, 56, 56), (72, 8, 7, 7), t, padding=3, channels_last=True
     ),
+}
+NARROW_MATRICES: dict[str, Callable[[DType], Schedule]] = {
+    "8 bits, mm": lambda t: narrow_product(296, 264, 256, t, row_major=True),
+    "8 bits, linear": lambda t: narrow_product(296, 264, 256, t, out=DType.BF16),
+    "8 bits, any rows": lambda t: narrow_product(ROWS, 264, 256, t, symbols=SYMBOLS),
 }
 UNKNOWN_ROWS: dict[str, Callable[[DType], Schedule]] = {
     "linear, any rows": lambda t: matmul(

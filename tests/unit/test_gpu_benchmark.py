@@ -16,8 +16,9 @@ from scheduler.runtime.device import Absent
 from tests.benchmarks.gpu import __main__ as command
 from tests.benchmarks.gpu import compilers
 from tests.benchmarks.gpu.compilers import c_compiler
-from tests.benchmarks.gpu.results import Bar, Outcome, Row, judged, row_of, spread
-from tests.benchmarks.gpu.table import table
+from tests.benchmarks.gpu.files import before
+from tests.benchmarks.gpu.results import Bar, Outcome, Row, Verdict, judged, row_of, spread
+from tests.benchmarks.gpu.table import said, table
 
 
 def a_row(**outcomes: Outcome) -> Row:
@@ -66,19 +67,38 @@ def test_the_fastest_of_ours_is_held_against_the_peer() -> None:
     row = a_row(kiln=right(100.0), cutedsl=right(60.0), compile=right(50.0), copy=right(57.0))
     best, hip, copy = Bar("compile", 1.25), Bar("compile", 1.5, ("kiln",)), Bar("copy", 1.176)
     assert row.ratio("compile") == pytest.approx(1.2)
-    assert [row.reached(bar) for bar in (best, hip, copy)] == [True, False, True]
+    found = [row.verdict(bar) for bar in (best, hip, copy)]
+    assert found == [Verdict.REACHED, Verdict.MISSED, Verdict.REACHED]
     assert replace(row, bars=(hip,)).missed
     assert not replace(row, bars=(best, copy)).missed
     text = table([replace(row, bars=(best, hip))])
     assert "Kiln / compile ≤ 1.25: 1.20; HIP C++ / compile ≤ 1.5: 2.00 MISSED" in text
-    assert "- bars: 1 reached, 1 missed, 0 not judged" in text
+    assert "- bars: 1 reached, 0 within noise, 1 missed, 0 not judged" in text
 
 
 def test_a_bar_without_its_peer_is_not_judged() -> None:
     row = replace(a_row(kiln=right(1.0)), bars=(Bar("compile", 1.0),))
-    assert row.reached(row.bars[0]) is None
+    assert row.verdict(row.bars[0]) is Verdict.NOT_JUDGED
     assert not row.missed
     assert "≤ 1: not timed" in table([row])
+
+
+def test_what_the_samples_cannot_tell_from_a_bar_is_no_miss() -> None:
+    row = replace(a_row(kiln=right(101.0), compile=right(100.0)), bars=(Bar("compile", 1.0),))
+    assert row.verdict(row.bars[0]) is Verdict.TIED
+    assert not row.missed
+    assert "≤ 1: 1.010, within noise" in table([row])
+    assert replace(row, outcomes={"kiln": right(103.0), "compile": right(100.0)}).missed
+
+
+def test_a_bar_that_a_copy_misses_too_says_so() -> None:
+    row = a_row(kiln=right(93.0), compile=right(100.0), copy=right(92.0))
+    assert "≤ 0.8: 0.93 MISSED, a copy takes 0.92" in table(
+        [replace(row, bars=(Bar("compile", 0.8),))]
+    )
+    assert "≤ 0.9: 0.93 MISSED, a copy" in table([replace(row, bars=(Bar("compile", 0.9),))])
+    faster = replace(row, outcomes={**row.outcomes, "copy": right(70.0)})
+    assert "≤ 0.8: 0.93 MISSED;" in f"{said(faster, Bar('compile', 0.8))};"
 
 
 def test_a_language_that_serves_no_kernel_is_no_failure_and_a_wrong_one_is() -> None:
@@ -99,8 +119,8 @@ def test_what_was_measured_is_left_out_of_the_next_run(tmp_path: Path) -> None:
     kept, again = a_row(kiln=right(3.0)), replace(a_row(kiln=Outcome(wrong="hung")), name="b")
     file = tmp_path / "rows.json"
     file.write_text(json.dumps({"rows": [asdict(kept), asdict(again)]}))
-    assert command.before(Namespace(resume=True, json=file)) == [kept]
-    assert command.before(Namespace(resume=False, json=file)) == []
+    assert before(Namespace(resume=True, json=file), row_of) == [kept]
+    assert before(Namespace(resume=False, json=file), row_of) == []
 
 
 def test_every_line_of_the_table_is_as_wide() -> None:

@@ -21,6 +21,7 @@ from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import hip_hardware
 
 (MMA_M16N8K16,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k16_f32_f16")
+(MMA_I8,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k32_i32_i8")
 (MMA_TF32,) = (one for one in INSTRUCTIONS if one.element == "tf32")
 
 
@@ -60,8 +61,8 @@ def test_a_lane_has_the_same_k_of_each_of_its_rows_of_a_and_of_its_column_of_b(
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
 def test_products_are_summed_in_the_type_that_kernels_compute_in(one: MatrixInstruction) -> None:
-    """Rules count a lane's accumulators, and templates name their type, by ``DType.compute``."""
-    assert one.accumulator == DType.from_label(one.held).compute.label
+    """Rules count a lane's accumulators, and templates name their type, by ``product_sum``."""
+    assert one.accumulator == DType.from_label(one.held).product_sum.label
 
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
@@ -96,6 +97,38 @@ def test_a_column_may_depend_on_the_value_as_nvidias_does() -> None:
     assert (one.a_values, one.b_values, one.d_values, one.d_columns) == (8, 4, 4, 2)
 
 
+def test_integers_lie_as_the_ptx_isa_says() -> None:
+    """Matrix fragments for mma.m16n8k32 of .s8."""
+    one = MMA_I8
+    for lane in range(32):
+        group, thread = lane >> 2, lane % 4
+        for i in range(16):
+            row = group if i < 4 or 8 <= i < 12 else group + 8
+            assert one.a.at(lane, i) == (row, thread * 4 + (i & 3) + (16 if i >= 8 else 0))
+        for i in range(8):
+            assert one.b.at(lane, i) == (thread * 4 + (i & 3) + (16 if i >= 4 else 0), group)
+    assert (one.a_values, one.b_values, one.d_values, one.d) == (16, 8, 4, MMA_M16N8K16.d)
+
+
+@pytest.mark.parametrize(
+    ("processor", "element", "name"),
+    [
+        ("gfx90a", "i8", "mfma_i32_16x16x16i8"),
+        ("gfx942", "i8", "mfma_i32_16x16x32_i8"),
+        ("gfx950", "i8", "mfma_i32_16x16x64_i8"),
+        ("gfx1100", "i8", "wmma_i32_16x16x16_iu8_w32"),
+        ("gfx1201", "f8e4m3fn", "wmma_f32_16x16x16_fp8_fp8_w32_gfx12"),
+        ("gfx950", "f8e5m2", "mfma_f32_16x16x128_f8f6f4_bf8"),
+        ("sm_80", "i8", "mma_m16n8k32_i32_i8"),
+        *((one, "f8e4m3fn", None) for one in ("gfx90a", "gfx942", "gfx1100", "sm_90")),
+        ("gfx1030", "i8", None),
+    ],
+)
+def test_elements_of_8_bits(processor: str, element: str, name: str | None) -> None:
+    """gfx942 has floats of 8 bits of other formats than torch's usual ones."""
+    assert getattr(select(processor, element), "name", None) == name
+
+
 def test_tf32_lies_as_the_ptx_isa_says() -> None:
     """Matrix fragments for mma.m16n8k8 of .tf32: four values of A, two of B, four of D a lane."""
     one = MMA_TF32
@@ -108,6 +141,35 @@ def test_tf32_lies_as_the_ptx_isa_says() -> None:
         for i in range(2):
             assert one.b.at(lane, i) == (thread + 4 * i, group)
     assert (one.a_values, one.b_values, one.d_values) == (4, 2, 4)
+
+
+def test_xf32_lies_as_amds_calculator_says() -> None:
+    """Each lane has two neighbours along k of one row; results as all of that size."""
+    for one in (each for each in INSTRUCTIONS if each.element == "xf32"):
+        for lane in range(64):
+            for value in range(2):
+                assert one.a.at(lane, value) == (lane % one.m, lane // one.m * 2 + value)
+                assert one.b.at(lane, value) == (lane // one.m * 2 + value, lane % one.m)
+        plain = select("gfx942", "f32", one.m)
+        assert plain is not None and one.d == plain.d
+        assert (one.a_values, one.b_values, one.d_values) == (2, 2, plain.d_values)
+        assert (one.k, one.step_k) == (2 * plain.k, plain.step_k)
+
+
+@pytest.mark.parametrize(
+    ("processor", "size", "name"),
+    [
+        ("gfx942", 16, "mfma_f32_16x16x8_xf32"),
+        ("gfx942", 32, "mfma_f32_32x32x4_xf32"),
+        ("sm_80", 16, "mma_m16n8k8_f32_tf32"),
+        ("sm_120", 16, "mma_m16n8k8_f32_tf32"),
+        *((one, 16, None) for one in ("gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201")),
+        ("sm_90", 32, None),
+    ],
+)
+def test_f32_that_may_be_rounded(processor: str, size: int, name: str | None) -> None:
+    """gfx950 has none of it any more."""
+    assert getattr(select(processor, "tf32", size), "name", None) == name
 
 
 @pytest.mark.parametrize("name", names())

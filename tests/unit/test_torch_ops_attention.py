@@ -40,3 +40,16 @@ def test_attention_with_sums_and_its_gradients(tmp_path: Path) -> None:
     mask[..., 2:4, 3:] = -math.inf
     args = (_randn(2, 3, 5, 8), _randn(2, 3, 7, 8), _randn(2, 3, 7, 8), mask)
     agree(as_module(every), args, tmp_path)
+
+
+def test_additive_masks_may_hide_a_row_by_the_least_number_of_their_type(tmp_path: Path) -> None:
+    def both(q: Any, k: Any, v: Any) -> Any:
+        made = []
+        for dtype in (torch.float32, torch.float64):
+            mask = torch.zeros(5, 7, dtype=dtype)
+            mask[1], mask[2, :4] = torch.finfo(dtype).min, torch.finfo(dtype).min
+            parts = (part.to(dtype) for part in (q, k, v))
+            made.append(torch.nn.functional.scaled_dot_product_attention(*parts, mask))
+        return tuple(made)
+
+    agree(as_module(both), (_randn(2, 3, 5, 8), _randn(2, 3, 7, 8), _randn(2, 3, 7, 8)), tmp_path)

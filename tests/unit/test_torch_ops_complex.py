@@ -60,7 +60,13 @@ def test_arithmetic_and_types(tmp_path: Path, decompose: bool) -> None:
             *(torch.where(x > 0, z, w), torch.where(x > 0, z, x), z.masked_fill(x > 0, 1j)),
             *(z.to(torch.complex64), x.to(torch.complex64), x.to(torch.complex128), n + 1j),
             *(torch.full((2,), 1.5j), torch.zeros_like(z), torch.ones(2, dtype=torch.cfloat)),
-            *(torch.lerp(z, w, 0.25), z.clone().mul_(w), z.conj() * w, torch.dot(z[0], w[0])),
+            *(
+                torch.lerp(z, w, 0.25),
+                torch.lerp(z, w, 0.75),
+                z.clone().mul_(w),
+                z.conj() * w,
+                torch.dot(z[0], w[0]),
+            ),
         )
 
     args = Z, W, X, torch.arange(4)

@@ -149,8 +149,9 @@ def test_slopes_of_a_number(tmp_path: Path) -> None:
 def test_numbers_beyond_a_small_type_wrap_around(tmp_path: Path) -> None:
     def wrapped(x: Any) -> tuple[Any, ...]:
         scalar = torch.ops.aten.scalar_tensor(-5, dtype=torch.uint8)
+        clamped = x.clamp(-3, 5), x.clamp(min=-3), x.clamp(max=-250)
         sums = torch.add(x, -3), torch.sub(x, -3), torch.rsub(x, -3), x * -3, x * 300
-        return *sums, torch.full_like(x, -3), x + scalar
+        return *sums, *clamped, torch.full_like(x, -3), x + scalar
 
     agree(as_module(wrapped), (_integers(1, 9, 200),), tmp_path)
 
@@ -166,7 +167,7 @@ def test_booleans_as_factors(tmp_path: Path) -> None:
 
 def test_moves_of_nothing_and_of_all(tmp_path: Path) -> None:
     def moved(x: Any, nothing: Any, places: Any) -> tuple[Any, ...]:
-        return torch.take_along_dim(x, places), torch.roll(nothing, 2, 0)
+        return torch.take_along_dim(x, places), torch.roll(nothing, 2, 0), nothing.logsumexp(0)
 
     x = _randn(2, 3, dtype=torch.float64)
     places = torch.tensor([[5, 0], [3, 3], [1, 4], [2, 2]])

@@ -48,7 +48,7 @@ _LAUNCHED = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # ptxas, as the DSL passes it on: all but how long it took.
-_PTXAS = re.compile(r"^(?:.*?ptxas output: )?(ptxas (?:info|warning| *\.).*)$", re.MULTILINE)
+_PTXAS = re.compile(r"^(?:.*?ptxas output:)? *(ptxas (?:info|warning| *\.).*)$", re.MULTILINE)
 
 
 class SourceError(Exception):

@@ -17,7 +17,9 @@ from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
+from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.trees import offset
 from scheduler.ir.operations import Axis, Buffer, Store, numel
@@ -112,6 +114,7 @@ class Parametrizer:
         groups: Sequence[IndexGroup],
         buffers: Mapping[str, Buffer],
         counts: dict[str, int],
+        sizes: Ranges,
         *,
         wide: bool,
     ) -> None:
@@ -120,6 +123,7 @@ class Parametrizer:
         self._buffers = buffers
         self._index_type: ArgType = "i64" if wide else "i32"
         self._ranges = loops_over(*(group.axes for group in groups))
+        self._values = Ranges(self._ranges.loops, sizes.sizes)
         self._rename = {
             axis.var: group.component(position) if axis.size != 1 else _ZERO
             for group in groups
@@ -133,7 +137,7 @@ class Parametrizer:
 
     def value(self, value: Value) -> Value:
         """The tree with every index in the kernel's own terms."""
-        return rebuild(value, self._change)
+        return rebuild(in_64_bits(value, self._values), self._change)
 
     def store(self, store: Store) -> Store:
         """The store with a flat offset as its only index."""
@@ -148,7 +152,10 @@ class Parametrizer:
                 indirect=tuple(self._indirect(part) for part in value.indirect),
             )
         if isinstance(value, IndexValue):
-            return replace(value, expr=self._expression(value.expr, self._index_type))
+            expr = value.expr
+            large = expr.is_Symbol and bounds(expr, self._values)[1] > INT32_MAX
+            type_ = "i64" if large else self._index_type
+            return replace(value, expr=self._expression(expr, type_))
         return None
 
     def _indirect(self, indirect: Indirect) -> Indirect:

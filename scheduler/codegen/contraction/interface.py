@@ -46,7 +46,8 @@ class ContractionInterface(Generic[Kernel]):
     """Arguments of the kernel for contractions that share batch, m, k and the operand ``a``.
 
     ``sizes`` are the axes' sizes of each group by which its flat index is divided (none for the
-    outermost axis): an argument's name or a number.
+    outermost axis): an argument's name or a number. ``converts``: the kernel converts operands that
+    are read in types of 8 bits.
     """
 
     def __init__(
@@ -56,8 +57,11 @@ class ContractionInterface(Generic[Kernel]):
         symbols: Mapping[str, SymbolInfo],
         kernel: Kernel,
         input_reorder: tuple[int, ...] | None = None,
+        *,
+        converts: bool = False,
     ) -> None:
         first = members[0]
+        self._converts = converts
         self._sizes = Ranges.of_symbols(symbols)
         self.buffers = buffers
         self.kernel = kernel
@@ -71,7 +75,7 @@ class ContractionInterface(Generic[Kernel]):
         self._register_buffers(members, input_reorder)
         self._register_sizes(members)
         shared = (self.batch, self.m, self.k)
-        self.a = analyse("A", first.a, self.element, shared, buffers)
+        self.a = self._operand("A", first.a, shared)
         counts: dict[str, int] = {}
         self._a_parametrizer = self._parametrizer(shared, counts)
         self.members = tuple(
@@ -136,7 +140,9 @@ class ContractionInterface(Generic[Kernel]):
                 sizes.append(self.kernel.named_scalar(f"{name}_size{position}", axis.size))
 
     def _parametrizer(self, groups: tuple[IndexGroup, ...], counts: dict[str, int]) -> Parametrizer:
-        return Parametrizer(self.kernel, groups, self.buffers, counts, wide=self._wide())
+        return Parametrizer(
+            self.kernel, groups, self.buffers, counts, self._sizes, wide=self._wide()
+        )
 
     def _wide(self) -> bool:
         """Whether an index inside a division may need 64 bits, at some size within its range."""
@@ -150,9 +156,14 @@ class ContractionInterface(Generic[Kernel]):
             IndexGroup("k", member.k),
         )
         n = IndexGroup("n", member.n)
-        b = analyse(f"B{position}", member.b, self.element, (batch, n, k), self.buffers)
+        b = self._operand(f"B{position}", member.b, (batch, n, k))
         parametrizer = self._parametrizer((batch, m, n, k), counts)
         return Member(member, n, b, self._columns[position], parametrizer)
+
+    def _operand(
+        self, name: str, value: Value, groups: tuple[IndexGroup, IndexGroup, IndexGroup]
+    ) -> Operand:
+        return analyse(name, value, self.element, groups, self.buffers, converts=self._converts)
 
     def _parametrize(self) -> None:
         """Every access once, so that all arguments are known before anything is printed."""

@@ -19,11 +19,13 @@ from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.trees import indices
 from scheduler.ir.operations import Buffer
-from scheduler.ir.values import Const, Load, Masked, Value, walk
+from scheduler.ir.values import Cast, Const, Load, Masked, Value, walk
 
 _TRANSPOSED_BYTES = (
     2  # of elements that matrices in shared memory can be transposed of as they are read
 )
+# Types of 8 bits that kernels read several elements of at a time and convert in registers.
+CONVERTED = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,9 @@ class Operand:
     """One operand of a contraction, ``value`` over the axes of ``batch``, ``row`` and ``k``.
 
     ``load`` is set where an element is one strided read (behind ``condition``, else 0): only
-    such operands can be read several elements at a time. ``along_k`` says which way neighbouring
-    threads run, so that they read neighbouring memory.
+    such operands can be read several elements at a time. Of a kernel that converts what it reads
+    it may be a read of a type of 8 bits. ``along_k`` says which way neighbouring threads run, so
+    that they read neighbouring memory.
     """
 
     name: str
@@ -45,6 +48,16 @@ class Operand:
     condition: Value | None
     form: Affine | None
     along_k: bool
+
+    @property
+    def memory(self) -> DType:
+        """The type that is read."""
+        return self.element if self.load is None else self.load.dtype
+
+    @property
+    def converted(self) -> bool:
+        """Whether what is read becomes an element by a conversion."""
+        return self.memory is not self.element
 
     @property
     def masked(self) -> bool:
@@ -82,6 +95,8 @@ class Operand:
         """Why it cannot be copied to shared memory as it lies, "" where it can."""
         if self.load is None:
             return f"{self.name} is computed element by element"
+        if self.converted:
+            return f"{self.name} is converted from {self.memory.label} on its way"
         if self.along_k or self.element.itemsize == _TRANSPOSED_BYTES:
             return ""
         return (
@@ -102,10 +117,12 @@ def analyse(
     element: DType,
     groups: tuple[IndexGroup, IndexGroup, IndexGroup],
     buffers: Mapping[str, Buffer],
+    *,
+    converts: bool = False,
 ) -> Operand:
-    """The operand over (batch, row, k)."""
+    """The operand over (batch, row, k). ``converts``: the kernel converts elements of 8 bits."""
     batch, row, k = groups
-    load, condition = _strided(value, element)
+    load, condition = _strided(value, element, converts=converts)
     ranges = loops_over(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
     run = form or _first_form(value, ranges, buffers)
@@ -119,12 +136,18 @@ def analyse(
     return Operand(name, value, element, batch, row, k, load, condition, form, along_k)
 
 
-def _strided(value: Value, element: DType) -> tuple[Load | None, Value | None]:
+def _strided(value: Value, element: DType, *, converts: bool) -> tuple[Load | None, Value | None]:
     condition: Value | None = None
     # A 0 is the same in whatever type it is held (f32 for f16).
     if isinstance(value, Masked) and isinstance(value.other, Const) and value.other.value == 0:
         condition, value = value.condition, value.value
-    if isinstance(value, Load) and not value.indirect and value.dtype is element:
+    if isinstance(value, Cast) and converts and value.dtype is element:
+        value = value.value
+        if value.dtype not in CONVERTED:
+            return None, None
+    elif value.dtype is not element:
+        return None, None
+    if isinstance(value, Load) and not value.indirect:
         return value, condition
     return None, None
 

@@ -74,7 +74,7 @@ def steps_of(operand: Operand, sizes: Ranges) -> Steps | None:
         tests,
         collapsed(form, operand.k) is not None and all(test.step == 0 for test in tests),
         _inner(operand.k, tests),
-        signed and (reach + 16) * operand.element.itemsize <= MAX_OFFSET_BYTES,
+        signed and (reach + 16) * operand.memory.itemsize <= MAX_OFFSET_BYTES,
         _least(operand.row, spans, ends),
         _least(operand.k, spans, ends),
     )
@@ -88,7 +88,7 @@ def fits(operand: Operand, sizes: Ranges) -> bool:
     axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
     ends = [bounds(form.at(axis.var) * (axis.size - 1), sizes) for axis in axes]
     reach = sum(high for _, high in ends)
-    within = (reach + 16) * operand.element.itemsize <= MAX_OFFSET_BYTES
+    within = (reach + 16) * operand.memory.itemsize <= MAX_OFFSET_BYTES
     return within and all(low >= 0 for low, _ in ends)
 
 

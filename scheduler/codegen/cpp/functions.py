@@ -14,13 +14,33 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
     """
     function = FUNCTIONS[call.op]
     texts = [text for text, _ in args]
-    if not function.operator:
-        return f"kiln::{function.name}({', '.join(_typed(text, dtype) for text, dtype in args)})"
+    name = "" if function.operator else function.name
+    if args[0][1].is_integer or _takes_from_product(call):
+        name = _AS_FUNCTIONS.get(call.op, name)
+    if name:
+        return f"kiln::{name}({', '.join(_typed(text, dtype) for text, dtype in args)})"
     if function.arity == 1:
         return f"{function.operator}{_in_parentheses(texts[0])}"
     if function.arity == 2:
         return f"{texts[0]} {function.operator} {texts[1]}"
     return f"{texts[0]} ? {texts[1]} : {texts[2]}"
+
+
+def _takes_from_product(call: Call) -> bool:
+    """Whether it is a difference of a product of floats and what may be the greatest of such
+    products: a compiler would leave that product unrounded."""
+    if call.op != "sub" or not call.dtype.is_float:
+        return False
+    return any(map(_is_product, call.args)) and not any(isinstance(x, Const) for x in call.args)
+
+
+def _is_product(value: Value) -> bool:
+    return isinstance(value, Call) and value.op in ("mul", "truediv", "neg")
+
+
+# Operators as functions of ``kiln/arithmetic.h``: what an integer does not hold wraps around, and
+# products of floats are rounded before they are taken from.
+_AS_FUNCTIONS = {"add": "plus", "sub": "minus", "mul": "times", "neg": "negated"}
 
 
 def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:

@@ -13,12 +13,14 @@ import sympy
 from scheduler.codegen.printing import index
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX
+from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
 class IndexPrinter(index.IndexPrinter):
-    """With ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower."""
+    """With ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower.
+    ``multipliers`` name the numbers with which a kernel divides by sizes (``kiln/divide.h``)."""
 
     language = "C++"
 
@@ -28,9 +30,22 @@ class IndexPrinter(index.IndexPrinter):
         wide: bool = False,
         ranges: Ranges = ANY_SIZES,
         names: Mapping[str, str] | None = None,
+        multipliers: Mapping[Expr, str] | None = None,
     ) -> None:
         super().__init__(ranges=ranges, names=names)
         self._wide = wide
+        self._multipliers = multipliers or {}
+
+    def by_multiplication(self, function: str, dividend: str, divisor: Expr) -> str:
+        """The ``quotient`` or ``remainder`` of what is not negative by a size that has a number."""
+        return f"kiln::{function}({dividend}, {self(divisor)}, {self._multipliers[divisor]})"
+
+    def _division(self, expr: Expr) -> tuple[str, int]:
+        a, b = expr.args
+        if b in self._multipliers and is_nonnegative(a, self._ranges):
+            function = "quotient" if isinstance(expr, FloorDiv) else "remainder"
+            return self.by_multiplication(function, self(a), b), index.ATOM
+        return super()._division(expr)
 
     def _symbol(self, name: str) -> str:
         return f"int64_t({name})" if self._wide else name

@@ -9,17 +9,26 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.values import ValuePrinter
 from scheduler.codegen.loops import printer
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
 
 
 class NestPrinter(printer.NestPrinter):
     """Packs are those of ``kiln/vector.h``; ``index_t`` holds places."""
 
+    index: IndexPrinter
     divided_by = "/"
     read_once: Collection[str] = ()
     """Pointers through which each element is read once in all."""
 
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
-        return IndexPrinter(ranges=self.nest.ranges, names=names)
+        given = self.nest.multipliers
+        return IndexPrinter(ranges=self.nest.ranges, names=names, multipliers=given)
+
+    def division(self, dividend: str, size: Expr) -> tuple[str, str]:
+        if size not in self.nest.multipliers:
+            return super().division(dividend, size)
+        by = self.index.by_multiplication
+        return by("remainder", dividend, size), by("quotient", dividend, size)
 
     def value_printer(self) -> ValuePrinter:
         return ValuePrinter(

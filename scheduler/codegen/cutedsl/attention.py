@@ -15,9 +15,13 @@ from typing import Any
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
+from scheduler.codegen.attention_window import Window
+from scheduler.codegen.cutedsl.attention_cap import CapText
 from scheduler.codegen.cutedsl.attention_config import AttentionConfig, configs
 from scheduler.codegen.cutedsl.attention_hooks import ColumnsHook, HookPrinter, index_type_of
+from scheduler.codegen.cutedsl.attention_limits import Limits
 from scheduler.codegen.cutedsl.attention_split import Parts
+from scheduler.codegen.cutedsl.gemm_config import MULTIPROCESSORS
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
@@ -47,6 +51,10 @@ _TYPES = (DType.F16, DType.BF16)
 _DEEPEST = 256  # columns of one matrix instruction
 _ENOUGH_BLOCKS = 264  # two for each SM of an H200
 _FEWEST_COLUMNS = 256  # that are worth a block of their own
+# Higher blocks take longer each: of fewer rounds of them the last one leaves more SMs idle (on an
+# H100 48 heads of 1024 rows and a depth of 64 took 34 µs by three warpgroups, 29 by two). Where
+# each is brief, of at most so many tiles of columns, fewer blocks count for more.
+_USUAL_WARPGROUPS, _ROUNDS, _FEW_TILES = 2, 4, 2
 _STEP = 16  # of the depth, of a matrix instruction
 
 
@@ -95,6 +103,10 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     def new_kernel(self) -> CuteDSLTemplateKernel:
         return CuteDSLTemplateKernel()
+
+    @property
+    def leads(self) -> bool:
+        return True
 
     # -- configurations --------------------------------------------------------------------------
 
@@ -146,11 +158,20 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
         splits = self._splits(rows)
 
-        def fitness(config: Config) -> tuple[bool, int, int, bool, int, int]:
+        batch = max(self.hint(numel(self.operation.batch)), 1)
+        columns = self.hint(self.operation.column.size)
+
+        def fitness(config: Config) -> tuple[bool, bool, int, int, bool, int, int]:
             made = AttentionConfig.of(config)
             tall = made.block_m > round_up(max(rows, 1), 64)
+            rounds = batch * -(-rows // made.block_m) / MULTIPROCESSORS
+            brief = columns <= _FEW_TILES * made.block_n
+            even = made.warpgroups <= _USUAL_WARPGROUPS or rounds >= _ROUNDS or brief
             difference = abs(made.splits - splits)
-            return not tall, made.block_n, made.warpgroups, made.pingpong, -difference, -made.stages
+            return (
+                *(not tall, even, made.block_n, made.warpgroups, made.pingpong),
+                *(-difference, -made.stages),
+            )
 
         return max(serving, key=fitness)
 
@@ -270,10 +291,11 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         stored_by_tma = made.splits == 1 and isinstance(self._written, Tiles)
         at_once = made.splits == 1 and not stored_by_tma
         called = [hook for hook in (mask, finish if at_once else None) if hook]
+        arguments = (name for each in called for name in each.hook.arguments)
         return {
             "config": made,
             "stored_by_tma": stored_by_tma,
-            "held": tuple(dict.fromkeys(name for each in called for name in each.hook.arguments)),
+            "held": tuple(dict.fromkeys((*self._limits.held, *arguments))),
             "grid": self._host(blocks),
             "parts": _PartsText(
                 begin=self._host(parts.begin),
@@ -305,11 +327,14 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "value_depth": operation.value_depth.size,
             "tile_depth": self._tile_depth,
             "tile_value_depth": self._tile_value_depth,
-            "causal": operation.causal,
+            "limits": self._limits,
             "scale": repr(operation.scale),
             "log2_e": repr(math.log2(math.e)),
             # The greatest score is found before it is scaled, which a positive scale allows.
-            "scaled_first": self.mask is not None or operation.scale <= 0,
+            "scaled_first": mask is not None or operation.scale <= 0,
+            "cap": CapText.of(operation.cap, operation.scale, self.added, self.in_powers),
+            "safe": operation.safe,
+            "in_powers": self.in_powers,
             "rows": printer.index(operation.row.size),
             "columns": printer.index(operation.column.size),
             "batches": printer.index(numel(operation.batch)),
@@ -335,10 +360,16 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _hooks(self) -> tuple[ColumnsHook | None, ColumnsHook]:
-        """The mask's function, and that of the results."""
+        """The mask's function, if limits of rows do not say it all, and that of the results."""
         operation, printer = self.operation, self._hook_printer
-        mask = printer.mask(self.mask, operation.column) if self.mask else None
+        read = self.mask if self.mask and not self._limits.whole else None
+        times = "LOG2_E" if self.in_powers else ""
+        mask = printer.mask(read, operation.column, times) if read else None
         return mask, printer.finish(self.out, operation.value_depth, self.element.compute)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits(Window.of(self.operation), {**self.axis_names, **self.renamed})
 
     def _batch_decode(self, indent: int) -> tuple[NestPrinter, Lines]:
         """The batch's variables from its flat index."""

@@ -59,8 +59,9 @@ class HookPrinter:
         index_type = index_type_of(self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
 
-    def mask(self, nest: LoopNest, column: Axis) -> ColumnsHook:
-        """``masked``: scores with the values of the mask, or without those that it leaves out."""
+    def mask(self, nest: LoopNest, column: Axis, times: str = "") -> ColumnsHook:
+        """``masked``: scores with the values of the mask (``times`` a constant), or without those
+        that it leaves out."""
         width = _width(nest, column)
         lines = BlocksByIndent(self.marks)
         printer = self.printer(nest, lines, Pack(column, width))
@@ -70,12 +71,12 @@ class HookPrinter:
             value, values = statement.store.value, printer.values
             with values.computing(statement.store.nodes):
                 text = values.value(value)
+                if value.dtype.compute not in (DType.BOOL, DType.F32):
+                    text = f"{type_name(DType.F32)}({text})"
                 if value.dtype is DType.BOOL:
                     combined = f"select({text}, scores[{at}], LOWEST)"
-                elif value.dtype.compute is DType.F32:
-                    combined = f"scores[{at}] + {text}"
                 else:
-                    combined = f"scores[{at}] + {type_name(DType.F32)}({text})"
+                    combined = f"scores[{at}] + {f'({text}) * {times}' if times else text}"
                 values.lines.add(f"scores[{at}] = {combined}")
 
         printer.run(nest.statements, take)

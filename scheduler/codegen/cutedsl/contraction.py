@@ -20,6 +20,7 @@ from scheduler.codegen.cutedsl.values import ValuePrinter, obstacle
 from scheduler.codegen.printing.lines import BlocksByIndent, Lines, Marks
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.ranges import loops_over
@@ -27,6 +28,9 @@ from scheduler.ir.operations import Store
 from scheduler.ir.values import Load
 
 VECTORS = (8, 4, 2, 1)
+ROW_VECTOR = 8
+"""Elements that a row that may begin anywhere is stored by: 16 bytes."""
+_ROW_ITEMSIZE = 2
 _POINT = ("batch", "m", "n")
 
 
@@ -167,24 +171,54 @@ class ContractionHooks:
         first lies at a multiple of it; runs of memory are then read and written at once. Raises
         ``ValueError`` where axes of n end inside a vector.
         """
+        body = BlocksByIndent(self._marks)
+        self._epilogue(position, vector, body).run(self._interface.stores[position])
+        return self._at_points("epilogue", position, body)
+
+    def holds_rows(self, position: int) -> bool:
+        """Whether a member's stores are of two bytes an element, and each row one run of memory
+        that may begin anywhere."""
+        member, buffers = self._interface.members[position], self._interface.buffers
+        return _holds_vectors(member.n, ROW_VECTOR) and all(
+            buffers[store.buffer].dtype.itemsize == _ROW_ITEMSIZE
+            and (form := self._form(store, member)) is not None
+            and collapsed(form, member.n) == 1
+            for store in member.contraction.stores
+        )
+
+    def elements_of_row(self, position: int) -> Hook:
+        """What a member would store, but stored by the template: a function of ``acc``, a list of
+        ``ROW_VECTOR`` results along n, and of batch, m and n, which is a multiple of that. It
+        returns (pointer, place of the first element, list of elements) of each store."""
+        body = BlocksByIndent(self._marks)
+        printer = self._epilogue(position, ROW_VECTOR, body)
+        printer.elements(self._interface.stores[position])
+        return self._at_points("elements_of_row", position, body)
+
+    def _epilogue(self, position: int, vector: int, body: Lines) -> EpiloguePrinter:
         member = self._interface.members[position]
         if vector > 1 and not _holds_vectors(member.n, vector):
             raise ValueError(f"axes of n end inside {vector} elements")
-        body = BlocksByIndent(self._marks)
         acc = "acc[j]" if vector > 1 else "acc"
-        printer = EpiloguePrinter(self._printer(body, {"acc": acc}), member, vector, self._is_run)
-        printer.run(self._interface.stores[position])
-        groups = (self._interface.batch, self._interface.m, member.n)
+        return EpiloguePrinter(self._printer(body, {"acc": acc}), member, vector, self._is_run)
+
+    def _at_points(self, name: str, position: int, body: Lines) -> Hook:
+        """A function of the results at a point."""
+        groups = (self._interface.batch, self._interface.m, self._interface.members[position].n)
         decoded = self._decoded(groups, position, body)
         suffix = str(position) if len(self._interface.members) > 1 else ""
-        return self._hook(f"epilogue{suffix}", ("acc", *_POINT), decoded)
+        return self._hook(f"{name}{suffix}", ("acc", *_POINT), decoded)
+
+    def _form(self, access: Load | Store, member: Member) -> Affine | None:
+        """An access's address over the axes of a member."""
+        groups = (self._interface.batch, self._interface.m, member.n)
+        ranges = loops_over(*(group.axes for group in groups))
+        return address(access, self._interface.buffers[access.buffer], ranges)
 
     def _is_run(self, access: Load | Store, member: Member, width: int) -> bool:
         """Whether ``width`` steps along n are one aligned run of memory."""
         inner = member.n.innermost
-        groups = (self._interface.batch, self._interface.m, member.n)
-        ranges = loops_over(*(group.axes for group in groups))
-        form = address(access, self._interface.buffers[access.buffer], ranges)
+        form = self._form(access, member)
         if inner is None or form is None or form.at(inner.var) != 1:
             return False
         together = collapsed(form, member.n) == 1

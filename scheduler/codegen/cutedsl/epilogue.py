@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import sympy
 
@@ -44,12 +44,33 @@ class EpiloguePrinter:
                 with self._values.computing(self._nodes(store)):
                     self._values.store(store)
             return
+        own = self._member.contraction.stores
+        runs = [self._is_run(store, self._member, self._vector) for store in own]
+        self._compute(stores, [place for place, run in enumerate(runs) if run])
+        for place, name in self._packed.items():
+            store = stores[place]
+            text = f"store_pack({self._first(store)}, {name})"
+            self._values.lines.add(text, self._nodes(store))
+
+    def elements(self, stores: Sequence[Store]) -> None:
+        """Statements that write nothing, and return of each store the pointer, the place of a
+        vector's first element and the list of its elements."""
+        self._compute(stores, range(len(stores)))
+        made = (f"({self._first(stores[place])}, {name})" for place, name in self._packed.items())
+        nodes = dict.fromkeys(node for store in stores for node in self._nodes(store))
+        self._values.lines.add(f"return [{', '.join(made)}]", tuple(nodes))
+
+    def _first(self, store: Store) -> str:
+        return f"{self._values.pointer(store.buffer)}, {self._values.place(store)}"
+
+    def _compute(self, stores: Sequence[Store], packed: Iterable[int]) -> None:
+        """The elements of a vector: lists of those at the places of ``packed``, all others stored
+        one by one."""
         self._read_ahead()
         lines = self._values.lines
-        for place, store in enumerate(self._member.contraction.stores):
-            if self._is_run(store, self._member, self._vector):
-                self._packed[place] = f"out{len(self._packed)}"
-                lines.add(f"{self._packed[place]} = [None] * {self._vector}", ())
+        for place in packed:
+            self._packed[place] = f"out{len(self._packed)}"
+            lines.add(f"{self._packed[place]} = [None] * {self._vector}", ())
         inside = self._each(stores)
         with lines.block(f"for j in cutlass.range_constexpr({self._vector})"):
             for symbol in self._along_n():
@@ -57,11 +78,6 @@ class EpiloguePrinter:
                 if f"{name}_j" in str(inside):
                     lines.add(f"{name}_j = {name} + j", ())
             lines.extend(inside)
-        for place, name in self._packed.items():
-            store = stores[place]
-            pointer = self._values.pointer(store.buffer)
-            text = f"store_pack({pointer}, {self._values.place(store)}, {name})"
-            lines.add(text, self._nodes(store))
 
     def _each(self, stores: Sequence[Store]) -> Lines:
         """The statements for each ``j`` of a vector."""

@@ -12,7 +12,7 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
 from scheduler.codegen.contraction.prepare import products
-from scheduler.codegen.cutedsl.contraction import ContractionHooks
+from scheduler.codegen.cutedsl.contraction import ROW_VECTOR, ContractionHooks
 from scheduler.codegen.cutedsl.fused import has_epilogue
 from scheduler.codegen.cutedsl.gemm_config import (
     FUSED,
@@ -24,6 +24,7 @@ from scheduler.codegen.cutedsl.gemm_config import (
     reject,
 )
 from scheduler.codegen.cutedsl.gemm_operands import COPY_THREADS, Operands, aligned, wide
+from scheduler.codegen.cutedsl.hooks import Hook
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
 from scheduler.codegen.cutedsl.text import kernel_text
@@ -45,6 +46,7 @@ _CONFIGURATION = "<CONFIGURATION>"
 _COLUMNS = (8, 2, 1)
 _SUM_BYTES = 4  # f32
 _ONE = sympy.Integer(1)
+_FEW_ROWS = 64  # of a matrix instruction of Hopper
 
 
 class GemmTemplate(CuteDSLTemplate):
@@ -76,7 +78,7 @@ class GemmTemplate(CuteDSLTemplate):
     # ---- configurations
 
     @cached_property
-    def _problem(self) -> GemmProblem:
+    def problem(self) -> GemmProblem:
         interface, operands = self.interface, self._lying
         return GemmProblem(
             interface.element,
@@ -89,18 +91,24 @@ class GemmTemplate(CuteDSLTemplate):
             operands.window_channels,
         )
 
+    @property
+    def leads(self) -> bool:
+        """Fewer rows are as fast as the other operand arrives, which HIP C++'s small tiles read
+        without waiting for each other."""
+        return self.problem.m > _FEW_ROWS
+
     def _operands(self, config: GemmConfig) -> Operands:
         """Fused with a prologue that is a window, A is loaded from where it lies."""
         return self._windows if config.prologue == FUSED else self._lying
 
     def configs(self) -> Sequence[Config]:
-        return [config.items() for config in all_configs(self._problem)]
+        return [config.items() for config in all_configs(self.problem)]
 
     def reject(self, config: Config) -> Rejected | None:
-        return reject(GemmConfig.of(config), self._problem, self.targets)
+        return reject(GemmConfig.of(config), self.problem, self.targets)
 
     def default_config(self) -> Config:
-        chosen = default_config(self._problem, self.targets)
+        chosen = default_config(self.problem, self.targets)
         if chosen is None:
             names = ", ".join(target.name for target in self.targets)
             what = title(self.node, self.lowered)
@@ -158,7 +166,10 @@ class GemmTemplate(CuteDSLTemplate):
             "copy_threads": COPY_THREADS,
             "parameters": interface.kernel.parameters,
             "names": ", ".join(interface.kernel.names),
-            "functions": [part["definition"] for part in (*packs, *members)],
+            "functions": [
+                *(pack["definition"] for pack in packs),
+                *(text for member in members for text in member["definitions"]),
+            ],
             "members": members,
             "packs": packs,
             "pingpong": config.pingpong,
@@ -171,6 +182,7 @@ class GemmTemplate(CuteDSLTemplate):
         member = self.interface.members[position]
         vector = self._vector(position)
         function = self._hooks.epilogue(position, vector)
+        row = self._elements_of_row(position, config)
         before = [f"tiles_n{other}" for other in range(position)]
         return {
             "suffix": self._suffix(position),
@@ -178,8 +190,9 @@ class GemmTemplate(CuteDSLTemplate):
             "before": f"({' + '.join(before)})" if len(before) > 1 else "".join(before) or "0",
             "vector": vector,
             "stored": self._columns_at_once(position) if config.separate_sums else vector,
-            "definition": function.definition,
+            "definitions": [hook.definition for hook in (function, row) if hook],
             "epilogue": function.call,
+            "elements_of_row": row and row.call,
             "b": self._operands(config).tensor(1 + position),
             "sums": wide(self._first_sum(position, config)),
             "finish_blocks": wide(self._finish_blocks(position)),
@@ -198,6 +211,14 @@ class GemmTemplate(CuteDSLTemplate):
         """Columns of results that a thread stores at once."""
         runs = self._hooks.epilogue_vector(position)
         return next(w for w in _COLUMNS if w <= min(runs, self._columns_at_once(position)))
+
+    def _elements_of_row(self, position: int, config: GemmConfig) -> Hook | None:
+        """Where a row's results cannot be stored as ``_columns_at_once`` are exchanged, because
+        rows begin anywhere, but be moved to where they can."""
+        shifted = self._vector(position) < ROW_VECTOR and self._hooks.holds_rows(position)
+        if config.separate_sums or not shifted:
+            return None
+        return self._hooks.elements_of_row(position)
 
     # ---- workspace and launches
 

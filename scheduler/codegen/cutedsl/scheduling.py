@@ -8,6 +8,7 @@ from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.cutedsl.template import CuteDSLTemplate
 from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import GroupKind
@@ -36,6 +37,10 @@ class CuteDSLScheduling(TemplateScheduling):
             GroupKind.GEMM: GemmTemplate,
             GroupKind.POINTWISE: PointwiseTemplate,
         }
+
+    def leads(self, node: SchedulerNode) -> bool:
+        template = self.template(node)
+        return isinstance(template, CuteDSLTemplate) and template.leads
 
     def is_cutedsl_template(self, node: SchedulerNode) -> bool:
         """Whether one template computes the node as a whole."""

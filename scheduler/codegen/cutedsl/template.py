@@ -34,6 +34,12 @@ class CuteDSLTemplate(KernelTemplate):
     comment_mark: ClassVar[str] = "#"
     caller_type: ClassVar[type[TemplateCaller]] = CuteDSLTemplateCaller
 
+    @property
+    def leads(self) -> bool:
+        """Whether its default is taken to be faster than HIP C++'s, by what a Hopper GPU measured
+        of both (docs/gpu/benchmarks.md): wgmma multiplies twice as fast as mma.sync."""
+        return False
+
     @cached_property
     def marks(self) -> Marks:
         """What the lines of this node's texts compute."""

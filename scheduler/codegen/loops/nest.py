@@ -23,12 +23,17 @@ from scheduler.codegen.loops.statements import (
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine_parts
 from scheduler.ir.index.bounds import INT32_MAX, bounds
-from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.facts import is_multiple, is_nonnegative
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import flat
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.outcome import UserError
+
+# Of 32 bits: a block may begin up to a block's steps below the end, and stop past it.
+MOST_STEPS = INT32_MAX - 2**16
 
 AccessKey = tuple[str, tuple[Expr, ...]]
 
@@ -58,7 +63,8 @@ class LoopNest:
     ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
     outside, ``outputs`` those written to memory, both in order of first use: what is stored to a
     buffer that is not ``visible`` stays in registers (None: all are). ``ranges`` holds
-    every symbolic size, later the loops too.
+    every symbolic size, later the loops too. ``multipliers`` are the kernel's numbers by which
+    indices are divided by symbolic sizes, by these sizes: none unless a template has them.
     """
 
     def __init__(
@@ -85,8 +91,13 @@ class LoopNest:
         if arrange:
             self._merge()
         self.ranges = ranges.over((*self.outer, *self.inner))
+        self.statements = tuple(one.with_values(self._in_64_bits) for one in self.statements)
+        self.multipliers: Mapping[Expr, str] = {}
         self.inputs, self.outputs = self._buffer_order(visible)
         self._check_read_backs()
+
+    def _in_64_bits(self, value: Value) -> Value:
+        return in_64_bits(value, self.ranges)
 
     # -- accesses --------------------------------------------------------------------------------
 
@@ -253,21 +264,43 @@ class LoopNest:
                             found |= indirect.size.free_symbols
         return found
 
+    def divisors(self) -> tuple[Expr, ...]:
+        """The symbolic sizes by which indices are divided at each step: of axes that a flat index
+        counts, and in what is read, written or computed; without what may be negative."""
+        found = [axis.size for axis in (self.inner or self.outer)[1:]]
+        exprs = [access.offset.rest for access in self._accesses.values()]
+        for statement in self.statements:
+            for value in (statement.value, statement.store.value):
+                exprs += [part.expr for part in walk(value) if isinstance(part, IndexValue)]
+        for expr in exprs:
+            for part in expr.atoms(FloorDiv, Mod):
+                if all(is_nonnegative(arg, self.ranges) for arg in part.args):
+                    found.append(part.args[1])
+        return tuple(dict.fromkeys(one for one in found if self._is_size(one)))
+
+    def _is_size(self, expr: Expr) -> bool:
+        symbols = expr.free_symbols
+        return bool(symbols) and all(s.name in self._sizes.intervals for s in symbols)
+
     def needs_64_bits(self) -> bool:
         """Whether a step count or an offset may be beyond 32 bits."""
+        return any(map(self._is_large, self.extents()))
+
+    def extents(self) -> tuple[Expr, ...]:
+        """How many steps there are, and how far each buffer reaches, in elements."""
         steps = self.outer_numel * self.inner_numel
-        return self._is_large(steps) or self.offsets_need_64_bits()
+        return tuple(dict.fromkeys((steps, *self._ends())))
+
+    def _ends(self) -> Iterator[Expr]:
+        for name in (*self.inputs, *self.outputs):
+            yield flat(self._buffers[name].size, self._buffers[name].stride)
 
     def offsets_need_64_bits(self) -> bool:
         """Whether an element of a buffer may be beyond 32 bits."""
-        return any(
-            self._is_large(flat(b.size, b.stride))
-            for b in (self._buffers[name] for name in (*self.inputs, *self.outputs))
-        )
+        return any(map(self._is_large, self._ends()))
 
     def _is_large(self, count: Expr) -> bool:
-        # A block may begin up to a block's steps below the end, and stop past it.
-        return bounds(count, self._sizes)[1] > INT32_MAX - 2**16
+        return bounds(count, self._sizes)[1] > MOST_STEPS
 
     def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""

@@ -26,6 +26,11 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
 
     name = "pointwise"
 
+    @property
+    def default_threads(self) -> int:
+        """Of a block, where nothing was measured."""
+        return _THREADS[0]
+
     def configs(self) -> Sequence[Config]:
         return [
             {"threads": threads, "vector": vector} for vector in _VECTORS for threads in _THREADS
@@ -52,8 +57,8 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
     def default_config(self) -> Config:
         points = self.hint(self.nest.outer_numel)
         for vector in reversed(_VECTORS):
-            config: Config = {"threads": 256, "vector": vector}
-            enough = vector == 1 or points >= ENOUGH_BLOCKS * 256 * vector
+            config: Config = {"threads": self.default_threads, "vector": vector}
+            enough = vector == 1 or points >= ENOUGH_BLOCKS * _THREADS[0] * vector
             if enough and self.reject(config) is None:
                 return config
         raise AssertionError("a vector of one element always serves")

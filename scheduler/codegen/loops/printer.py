@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scheduler.codegen.loops import cutting
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory, ValuePrinter
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import IndexValue, Load, Value, loads, walk
 
@@ -24,11 +27,17 @@ Sink = Callable[[Statement], None]
 @dataclass(frozen=True)
 class Pack:
     """``width`` steps along ``axis`` are computed by one thread, and moved at once where legal:
-    where sizes are known to make them aligned, or the kernel has looked (``checked``)."""
+    where sizes are known to make them aligned, or the kernel has looked (``checked``), or packs
+    begin where the offset ``lead`` is aligned and an access is aligned with it.
+
+    With ``strided`` they are no neighbours, and nothing is moved at once: it is the text of the
+    flat index, over the outer axes, of point ``j``."""
 
     axis: Axis
     width: int
     checked: bool = False
+    lead: Affine | None = None
+    strided: str = ""
 
 
 class NestPrinter(ABC):
@@ -70,12 +79,16 @@ class NestPrinter(ABC):
             if position == 0:
                 self.lines.add(self.index_definition(name, quotient), ())
                 return
-            size = self.index.atom(axes[position].size)
-            self.lines.add(self.index_definition(name, f"{quotient} % {size}"), ())
+            rest, divided = self.division(quotient, axes[position].size)
+            self.lines.add(self.index_definition(name, rest), ())
             following = f"{flat}_{position}"
-            divided = f"{quotient} {self.divided_by} {size}"
             self.lines.add(self.index_definition(following, divided), ())
             quotient = following
+
+    def division(self, dividend: str, size: Expr) -> tuple[str, str]:
+        """The texts of remainder and quotient of an index that is not negative."""
+        text = self.index.atom(size)
+        return f"{dividend} % {text}", f"{dividend} {self.divided_by} {text}"
 
     # -- one point or one pack -------------------------------------------------------------------
 
@@ -110,14 +123,18 @@ class NestPrinter(ABC):
         name = self.names[pack.axis.var.name]
         inside = self.lines.nested()
         outside, self.lines, self.values.lines = self.lines, inside, inside
-        self.values.index = self.index_printer({**self.names, pack.axis.var.name: f"{name}_j"})
+        moving = {} if pack.strided else {pack.axis.var.name: f"{name}_j"}
+        self.values.index = self.index_printer({**self.names, **moving})
         with self.values.scope():
             for statement in statements:
                 sink(statement)
         self.lines = self.values.lines = outside
         self.values.index = self.index
         with self.each(pack.width):
-            if f"{name}_j" in str(inside):
+            if pack.strided:
+                self.lines.add(self.index_definition("xindex_j", pack.strided), ())
+                self.decode("xindex_j", self.nest.outer)
+            elif f"{name}_j" in str(inside):
                 self.lines.add(self.index_definition(f"{name}_j", f"{name} + j"), ())
             self.lines.extend(inside)
 
@@ -154,6 +171,22 @@ class NestPrinter(ABC):
         of a thread, which the first loop that reads it fills."""
         self._kept = dict(kept)
 
+    @property
+    def cut(self) -> Expr | None:
+        """Where in memory a row begins, if its packs begin where memory is aligned."""
+        if self._pack is None or self._pack.lead is None:
+            return None
+        return cutting.at_first_step(self._pack.lead, self._pack.axis)
+
+    @contextmanager
+    def one_by_one(self, kept: Mapping[Load, str]) -> Iterator[None]:
+        """Inside, statements are run at one point, whatever the pack; reads that several loops
+        share have the arrays ``kept`` there."""
+        before = self._pack, self._kept
+        self._pack, self._kept = None, dict(kept)
+        yield
+        self._pack, self._kept = before
+
     def read_kept(self, load: Load, nodes: tuple[str, ...]) -> None:
         """The read of one of them at step ``k``, ahead of all loops."""
         with self.values.computing(nodes):
@@ -170,6 +203,10 @@ class NestPrinter(ABC):
         )
 
     def _is_run(self, access: Access, pack: Pack) -> bool:
+        if pack.strided:
+            return False
+        if pack.lead is not None:
+            return cutting.moves_with(self.nest, access, pack.lead, pack.axis, pack.width)
         if pack.checked:
             return self.nest.vector_needs(access, pack.axis, pack.width) is not None
         return self.nest.is_vector(access, pack.axis, pack.width)

@@ -6,7 +6,7 @@ variable becomes an expression over the group's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import sympy
@@ -45,6 +45,14 @@ class Statement:
     accumulate: DType
     store: Store
     inner: bool
+
+    def with_values(self, change: Callable[[Value], Value]) -> Statement:
+        """The same of other trees, each what ``change`` makes of what it was."""
+        stored = change(self.store.value)
+        value = stored if self.value is self.store.value else change(self.value)
+        if stored is self.store.value and value is self.value:
+            return self
+        return replace(self, value=value, store=replace(self.store, value=stored))
 
 
 def axes_of(

@@ -8,6 +8,7 @@ from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.launch import Interface, Kernel, OneLaunch
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Lowered, Pointwise, Reduction, Scan
 from scheduler.targets import Target
 
@@ -33,5 +34,11 @@ class LoopTemplate(OneLaunch[Kernel]):
     def interface(self) -> Interface:
         nest = self.nest
         return Interface(
-            nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()
+            *(nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()),
+            self.numbers,
         )
+
+    @property
+    def numbers(self) -> tuple[tuple[str, Expr], ...]:
+        """What the kernel takes that is computed from sizes."""
+        return ()

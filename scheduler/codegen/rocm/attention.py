@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
 from scheduler.codegen.attention import narrowest
+from scheduler.codegen.attention_window import Window
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
@@ -23,11 +24,12 @@ from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate
 from scheduler.codegen.rocm.attention_rows import share_tiles
 from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
-from scheduler.codegen.rocm.attention_window import Window
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
+from scheduler.codegen.rocm.machine import least_of_worst, machine_of
 from scheduler.codegen.rocm.reduction_default import compute_units
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
@@ -36,6 +38,8 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Attention, Axis, numel
 from scheduler.ir.values import Accumulator, walk
 from scheduler.outcome import Rejected
+from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import HipHardware, hip_hardware
 
 # Rows and columns of a tile, threads: each wave has whole tiles of COMMON_SIZE rows, whether a
@@ -48,13 +52,23 @@ _SHAPES = (
     (32, 64, 64),
     (32, 32, 64),
 )
+# Of heads that leave no room for more in LDS.
+_DEEP_SHAPES = (
+    (128, 16, 256),
+    (64, 16, 128),
+    (32, 16, 64),
+)
 _SPLITS = (4, 8, 16, 32, 64)
 _SPLIT_ROWS = 32  # of a block, where columns are split
-_BLOCKS_A_UNIT = 4  # whose loads on their way occupy its memory
+# Blocks whose loads on their way occupy a compute unit's memory: of RDNA's, no more fit into LDS.
+_BLOCKS_A_UNIT = {"cdna": 4, "rdna": 3, "cuda": 4}
 _FEWEST_COLUMNS = 256  # that are worth a block of their own
+# Where there are so many that they are shared in any case; of AMD's GPUs by scheduler/cycles.
+_MANY_COLUMNS, _FEWEST_OF_MANY = 1024, {"cdna": 128, "rdna": 128, "cuda": 256}
 _COMBINE_THREADS = 64
 _COMBINE_LANES = 8  # at most, that share a row's pack; of kiln/attention_softmax.h
 _WIDEST_READ = 16  # bytes
+_HALF = 2  # bytes
 _COMBINE = "KERNEL_NAME_combine"
 
 
@@ -77,8 +91,15 @@ class _Mask:
     applied: str
 
 
-def _applied(text: str, *, selects: bool) -> str:
-    return f"score = {text} ? score : kiln::lowest<Acc>();" if selects else f"score += {text};"
+@dataclass(frozen=True)
+class _Cap:
+    """A soft cap's texts. Scores become multiples of the cap by ``function``, or numbers
+    (``whole``) where a mask is added to them."""
+
+    value: str
+    slope: str
+    function: str
+    whole: bool
 
 
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
@@ -90,10 +111,16 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     # -- configurations --------------------------------------------------------------------------
 
     def configs(self) -> Sequence[Config]:
-        whole = [AttentionConfig(*shape) for shape in _SHAPES]
+        shapes = _DEEP_SHAPES if self._is_deep else _SHAPES
+        whole = [AttentionConfig(*shape) for shape in shapes]
         few = [one for one in whole if one.block_m == _SPLIT_ROWS]
         split = [replace(one, splits=splits) for one in few for splits in _SPLITS]
         return [one.items() for one in (*whole, *split)]
+
+    @property
+    def _is_deep(self) -> bool:
+        depths = (self.operation.depth.size, self.operation.value_depth.size)
+        return all(depth.is_Integer for depth in depths) and self._shape.is_deep
 
     def reject(self, config: Config) -> Rejected | None:
         operation = self.operation
@@ -103,13 +130,37 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return illegal(obstacle) if obstacle else None
 
     def default_config(self) -> Config:
-        rows = self.hint(self.operation.row.size)
-        splits = self._splits(rows)
         configs = [AttentionConfig.of(each) for each in self.configs() if not self.reject(each)]
         if not configs:
             raise ValueError(
                 f"no configuration of attention serves {title(self.node, self.lowered)}"
             )
+        gpus = [gpu for gpu in self._gpus if self._is_estimated(gpu)]
+        if len(gpus) == len(self._gpus):
+            return least_of_worst(
+                configs, [partial(self._time, each) for each in self.targets]
+            ).items()
+        return self._fittest(configs).items()
+
+    def _is_estimated(self, gpu: HipHardware) -> bool:
+        return gpu.architecture == "cdna" and self._shape.multiplies(gpu)
+
+    def _time(self, target: Target, config: AttentionConfig) -> float:
+        """Microseconds, estimated."""
+        operation = self.operation
+        problem = AttentionProblem(
+            max(self.hint(numel(operation.batch)), 1),
+            max(self.hint(operation.row.size), 1),
+            self.hint(operation.column.size),
+            any(limit.upper for limit in self._window.limits),
+        )
+        machine = machine_of(target, self.element)
+        return estimate(config, problem, self._shape, amd_hardware(target), machine)
+
+    def _fittest(self, configs: Sequence[AttentionConfig]) -> AttentionConfig:
+        """By rules, where nothing was fitted."""
+        rows = self.hint(self.operation.row.size)
+        splits = self._splits(rows)
 
         def fitness(config: AttentionConfig) -> tuple[bool, bool, float, bool, int]:
             tall = config.block_m > max(rows, _SPLIT_ROWS)
@@ -119,14 +170,18 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             distance = abs(math.log2(config.splits / splits))
             return not tall, streams, -distance, comfortable, config.block_m * config.block_n
 
-        return max(configs, key=fitness).items()
+        return max(configs, key=fitness)
 
     def _splits(self, rows: int) -> int:
         """How many blocks should share the columns of the same rows, to occupy the GPU."""
         batch = self.hint(numel(self.operation.batch))
         blocks = max(batch * -(-rows // _SPLIT_ROWS), 1)
-        parts = self.hint(self.operation.column.size) // _FEWEST_COLUMNS
-        enough = _BLOCKS_A_UNIT * compute_units(self.targets)
+        made_for = {gpu.architecture for gpu in self._gpus}
+        columns, fewest = self.hint(self.operation.column.size), _FEWEST_COLUMNS
+        if columns >= _MANY_COLUMNS:
+            fewest = max(_FEWEST_OF_MANY[each] for each in made_for)
+        parts = columns // fewest
+        enough = min(_BLOCKS_A_UNIT[each] for each in made_for) * compute_units(self.targets)
         return max(min(enough // blocks, parts), 1)
 
     @cached_property
@@ -169,6 +224,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             combine_grid=self._host_printer(combined),
             queries_in_lds="true" if in_lds else "false",
             ahead=shape.ahead(made, self._gpus),
+            one_tile=made.one_tile,
             padded_depth=shape.padded_depth,
             padded_value_depth=shape.padded_value_depth,
             **self._bodies,
@@ -194,7 +250,10 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "batches": index(numel(operation.batch)),
             "scale": literal(operation.scale, self.element.compute),
             # The greatest score is found before it is scaled, which a positive scale allows.
-            "scaled_first": not self._window.whole or operation.scale <= 0,
+            "scaled_first": not self._window.whole or operation.scale <= 0 or bool(operation.cap),
+            "cap": self._cap(),
+            "safe": operation.safe,
+            "in_powers": self.in_powers,
             "causal": operation.causal,
             "marked": self.marks.mark(operation.nodes),
             "out_pack": self._out_pack,
@@ -206,6 +265,18 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             **self._limits(),
             "stores": self._store_lines(),
         }
+
+    def _cap(self) -> _Cap | None:
+        operation, held = self.operation, self.element.compute
+        if operation.cap is None:
+            return None
+        near = self.element.itemsize == _HALF and operation.cap <= attention.MOST_ABOVE_LOWEST
+        return _Cap(
+            literal(operation.cap, held),
+            literal(operation.scale / operation.cap, held),
+            "above_lowest" if near else "in_caps<T>",
+            self.added,
+        )
 
     def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
         names = {**self.axis_names, **self.renamed}
@@ -247,7 +318,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             printer = self._printer(self.mask, lines)
             with printer.values.computing(self.mask.statements[0].store.nodes):
                 text = printer.values.value(value)
-                lines.add(_applied(text, selects=selects))
+                lines.add(self._applied(text, selects=selects))
             return _Mask("", 1, lines, "")
         held = DType.BOOL if selects else narrowest(value)
         printer = self._printer(self.mask, lines, Pack(self.operation.column, width))
@@ -259,7 +330,12 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
         printer.run(self.mask.statements, fill)
         masked = convert("masked", held, self.element.compute) if not selects else "masked"
-        return _Mask(held.cpp, width, lines, _applied(masked, selects=selects))
+        return _Mask(held.cpp, width, lines, self._applied(masked, selects=selects))
+
+    def _applied(self, text: str, *, selects: bool) -> str:
+        if selects:
+            return f"score = {text} ? score : kiln::lowest<Acc>();"
+        return f"score += ({text}) * kLog2E;" if self.in_powers else f"score += {text};"
 
     def _reads_mask(self, width: int) -> bool:
         """Whether every read of the mask is a pack of so many columns, which a lane has."""

@@ -24,6 +24,8 @@ _LARGE_SIZE = 32  # rows of the wider instructions for elements of 16 bits
 _HALF = 2  # bytes
 _REGISTER = 4  # bytes
 _CHUNK = 16  # bytes that a lane reads at once
+_FEWEST_KEYS = 32  # of a tile that lies beside the tile of values
+_DEEP = 512  # bytes of a head: tiles of 32 rows and keys of more do not fit into 64 KiB
 # Of a lane. CDNA has 512, of which half lets two waves share a SIMD.
 _REGISTERS = {"cdna": 512, "rdna": 232, "cuda": 216}
 _COMFORTABLE = {"cdna": 256, "rdna": 232, "cuda": 216}
@@ -44,6 +46,15 @@ class AttentionConfig:
     block_n: int
     threads: int
     splits: int = 1
+
+    @property
+    def one_tile(self) -> bool:
+        """Whether values take the place of keys in LDS, once these are multiplied."""
+        return self.block_n < _FEWEST_KEYS
+
+    def of_both(self, keys: int, values: int) -> int:
+        """What a tile of keys and one of values take of LDS together."""
+        return max(keys, values) if self.one_tile else keys + values
 
     @staticmethod
     def of(config: Config) -> AttentionConfig:
@@ -75,9 +86,18 @@ class AttentionShape:
         return round_up(self.value_depth, WIDEST_STEP_K)
 
     @property
+    def is_deep(self) -> bool:
+        """Whether no tile of keys fits into LDS beside one of values."""
+        return max(self.depth, self.value_depth) * self.element.itemsize > _DEEP
+
+    @property
     def run(self) -> int:
         """Neighbouring depths of the result that a lane has at least."""
         return _CHUNK // self.element.itemsize
+
+    def multiplies(self, gpu: HipHardware) -> bool:
+        """Whether the GPU has matrix instructions for the tiles' type."""
+        return select(gpu.processor, self.element.label) is not None
 
     # ---- what a configuration takes
 
@@ -127,14 +147,15 @@ class AttentionShape:
 
     def queries_in_lds(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
         """Whether registers of one of the GPUs are too few for the queries."""
+        ahead = not config.one_tile
         return any(
-            self.registers(config, gpu, queries=True, ahead=True) > _REGISTERS[gpu.architecture]
+            self.registers(config, gpu, queries=True, ahead=ahead) > _REGISTERS[gpu.architecture]
             for gpu in gpus
         )
 
     def ahead(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
         """Whether registers of all of the GPUs hold the next tile while one is multiplied."""
-        return all(
+        return not config.one_tile and all(
             self.registers(config, gpu, queries=False, ahead=True) <= _REGISTERS[gpu.architecture]
             for gpu in gpus
         )
@@ -146,8 +167,10 @@ class AttentionShape:
         m, n = config.block_m, config.block_n
         if self._core(config, gpu) is None:
             pad = _CHUNK // size
-            return ((m + n) * (depth + pad) + (m + value_depth) * (n + pad)) * size
-        return (n * (depth + value_depth) + (m * depth if queries else 0)) * size
+            tiles = config.of_both(n * (depth + pad), value_depth * (n + pad))
+            return (tiles + m * (depth + pad) + m * (n + pad)) * size
+        tiles = config.of_both(n * depth, n * value_depth)
+        return (tiles + (m * depth if queries else 0)) * size
 
     def _core(self, config: AttentionConfig, gpu: HipHardware) -> MatrixInstruction | None:
         rows = config.block_m * gpu.wavefront // config.threads

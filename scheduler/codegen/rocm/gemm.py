@@ -10,33 +10,52 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.interface import Member, argument
+from scheduler.codegen.contraction.narrow import widened
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.contraction.prepare import products
 from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.rocm.gemm_candidates import all_configs, stream_configs
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
-    all_configs,
+    instruction,
     reject,
     vector_widths,
 )
 from scheduler.codegen.rocm.gemm_default import default_config
 from scheduler.codegen.rocm.gemm_interface import GemmInterface
+from scheduler.codegen.rocm.gemm_stream import (
+    SUM_BLOCKS,
+    parts_bytes,
+    stream_blocks,
+    stream_launches,
+)
+from scheduler.codegen.rocm.gemm_tiles import MOST_GEMV_ROWS
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Lowered
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import Contraction, Lowered, numel
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
+from scheduler.targets.model import hip_hardware
 
 _SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results a thread
 _CONFIGURATION = "CONFIGURATION"
+_WORKSPACE = {
+    (False, False): "0",
+    (True, False): "SPLIT_K * points * sizeof(Acc)",
+    (False, True): "(STREAM_K + blocks % STREAM_K) * BLOCK_M * BLOCK_N * int64_t(sizeof(Acc))",
+}
+"""Its bytes, where k is split and where its steps are shared out."""
 
 
 class GemmTemplate(ROCmTemplate):
@@ -56,14 +75,22 @@ class GemmTemplate(ROCmTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        self._members = self.contractions(node, lowered)
+        self._members = self._multiplied(self.contractions(node, lowered))
         self.interface = GemmInterface(
-            self._members, lowered.buffers, lowered.graph.symbols, self.marks
+            *(self._members, lowered.buffers, lowered.graph.symbols, self.marks), converts=True
         )
         self.problem = self._problem_sizes()
-        self._texts: dict[tuple[bool, int, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
-        self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
+        self._texts: dict[tuple[int, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
+        self._grids: dict[tuple[int, ...], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
+
+    def _multiplied(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+        """Floats of 8 bits as they are where every target multiplies them. Few rows are summed by
+        vector instructions, which none has for them."""
+        element, sizes = members[0].a.dtype, hints(self.lowered.graph.symbols)
+        few = evaluate(numel(members[0].m), sizes) <= MOST_GEMV_ROWS
+        served = all(instruction(element, hip_hardware(target)) for target in self.targets)
+        return members if served and not few else widened(members)
 
     # ---- configurations
 
@@ -71,9 +98,10 @@ class GemmTemplate(ROCmTemplate):
         interface = self.interface
         widths = vector_widths(interface.element)
         seconds = [member.b for member in interface.members]
+        batches, m, n, k = interface.extents(hints(self.lowered.graph.symbols))
         return GemmProblem(
             interface.element,
-            *interface.extents(hints(self.lowered.graph.symbols)),
+            *(batches, m, n, k),
             tuple((width, interface.a.vector_obstacle(width)) for width in widths),
             tuple(
                 (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))
@@ -83,10 +111,26 @@ class GemmTemplate(ROCmTemplate):
             any(b.masked for b in seconds),
             next(filter(None, (one.copy_obstacle for one in (interface.a, *seconds))), ""),
             all(one.along_k for one in (interface.a, *seconds)),
+            next(filter(None, map(interface.direct_obstacle, range(1 + len(seconds)))), ""),
+            all(member.allow_tf32 for member in self._members),
+            self._distinct([interface.a], batches * m * k),
+            self._distinct(seconds, batches * n * k),
         )
 
+    def _distinct(self, operands: Sequence[Operand], elements: int) -> float:
+        """The part of so many elements that are in memory."""
+        bindings = hints(self.lowered.graph.symbols)
+        read = [operand.load.buffer for operand in operands if operand.load is not None]
+        if len(read) < len(operands):
+            return 1.0
+        buffers = [self.lowered.buffers[name] for name in dict.fromkeys(read)]
+        held = sum(evaluate(product(buffer.size), bindings) for buffer in buffers)
+        return min(held / max(elements, 1), 1.0)
+
     def configs(self) -> Sequence[Config]:
-        return [config.items() for config in all_configs(self.problem)]
+        blocks = stream_blocks(self.targets, self.problem.element)
+        streaming = stream_configs(self.problem, blocks)
+        return [config.items() for config in (*all_configs(self.problem), *streaming)]
 
     def reject(self, config: Config) -> Rejected | None:
         return reject(GemmConfig.of(config), self.problem, self.targets)
@@ -104,7 +148,9 @@ class GemmTemplate(ROCmTemplate):
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.of(config)
         kind = (
-            chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies, chosen.gemv
+            chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies, chosen.gemv,
+            chosen.stream_k > 0, chosen.direct_to_lds, chosen.setprio > 0,
+            chosen.allow_tf32,
         )  # fmt: skip
         if kind not in self._texts:
             self._texts[kind] = self._render_problem(chosen)
@@ -114,7 +160,7 @@ class GemmTemplate(ROCmTemplate):
             args=self.interface.kernel.args,
             values=self._values,
             launches=self._launches(chosen),
-            workspace_bytes=self._workspace_bytes(chosen.split_k),
+            workspace_bytes=self._workspace_bytes(chosen),
             line_origins=origins,
         )
 
@@ -129,28 +175,36 @@ class GemmTemplate(ROCmTemplate):
         return source[:start], source[start + len(constants) :], origins
 
     def _names(self, config: GemmConfig) -> dict[str, Any]:
-        interface, split = self.interface, config.split_k > 1
+        interface, split, stream = self.interface, config.split_k > 1, config.stream_k > 0
         kernel = interface.kernel
         columns = [member.columns for member in interface.members]
         parameters, names = kernel.parameters(), [arg.name for arg in kernel.args]
-        if split:
+        if split or stream:
             parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
         return {
             "header": self.header(),
-            "element": interface.element.cpp,
-            "accumulator": interface.element.compute.cpp,
+            "element": _in_lds(interface.element),
+            "multiplied": _multiplied(interface.element, allow_tf32=bool(config.allow_tf32)),
+            "allow_tf32": bool(config.allow_tf32),
+            "in_codes": interface.element.is_float8,
+            "narrow": interface.element.itemsize == 1,
+            "accumulator": interface.element.product_sum.cpp,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
             "groups": self._groups(),
             "operands": self._operands(asynchronous=bool(config.async_copies)),
+            "converts": any(operand.converted for operand in self._all_operands()),
             "asynchronous": bool(config.async_copies),
             "gemv": bool(config.gemv),
+            "direct": bool(config.direct_to_lds),
+            "setprio": bool(config.setprio),
             "rows_known": self._rows_of_one_tile(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": self.marks.mark(self._contraction_nodes()),
-            "masked": any(
-                operand.masked for operand in (interface.a, *(m.b for m in interface.members))
-            ),
+            "masked": any(operand.masked for operand in self._all_operands()),
             "split": split,
+            "stream": stream,
+            "sum_blocks": SUM_BLOCKS,
+            "workspace": _WORKSPACE[split, stream],
             "size": config.size,
             # Named only where it is not the size that every target serves.
             "other_size": ", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
@@ -167,6 +221,9 @@ class GemmTemplate(ROCmTemplate):
             "signature": kernel.signature(PLACEHOLDER),
             "checks": interface.checks(),
         }
+
+    def _all_operands(self) -> tuple[Operand, ...]:
+        return self.interface.a, *(member.b for member in self.interface.members)
 
     def _rows_of_one_tile(self) -> int:
         """No fewer than the rows there are, where a tile may have them all; else 0. Few numbers, so
@@ -216,7 +273,7 @@ class GemmTemplate(ROCmTemplate):
     # ---- launches
 
     def _launches(self, config: GemmConfig) -> tuple[Launch, ...]:
-        key = (config.block_m, config.block_n, config.split_k)
+        key = (config.block_m, config.block_n, config.split_k, config.stream_k, config.threads)
         lds = config.lds_bytes(self.interface.element)
         if key not in self._grids:
             self._grids[key] = self._make_launches(config)
@@ -225,11 +282,10 @@ class GemmTemplate(ROCmTemplate):
         return (Launch(tiles.function, tiles.grid, block, lds, tiles.args), *sums)
 
     def _make_launches(self, config: GemmConfig) -> tuple[Launch, ...]:
-        one = sympy.Integer(1)
-        columns = [argument(member.columns) for member in self.interface.members]
-        tiles_n = sympy.Add(*(ceil_div(n, config.block_n) for n in columns))
-        blocks = argument("batches") * ceil_div(argument("M"), config.block_m) * tiles_n
+        one, blocks = sympy.Integer(1), self._tiles(config)
         names = tuple(arg.name for arg in self.interface.kernel.args)
+        if config.stream_k:
+            return stream_launches(config, blocks, names)
         if config.split_k == 1:
             return (
                 Launch(
@@ -244,14 +300,34 @@ class GemmTemplate(ROCmTemplate):
             Launch(f"{PLACEHOLDER}_sum", sums, (_SUM_THREADS, 1, 1), 0, names),
         )
 
+    def _tiles(self, config: GemmConfig) -> Expr:
+        columns = [argument(member.columns) for member in self.interface.members]
+        tiles_n = sympy.Add(*(ceil_div(n, config.block_n) for n in columns))
+        return argument("batches") * ceil_div(argument("M"), config.block_m) * tiles_n
+
     def _points(self) -> Expr:
         columns = sympy.Add(*(argument(member.columns) for member in self.interface.members))
         return argument("batches") * argument("M") * columns
 
-    def _workspace_bytes(self, split_k: int) -> Expr:
-        if split_k == 1:
+    def _workspace_bytes(self, config: GemmConfig) -> Expr:
+        itemsize = self.interface.element.product_sum.itemsize
+        if config.stream_k:
+            return parts_bytes(config, self._tiles(config), itemsize)
+        if config.split_k == 1:
             return sympy.Integer(0)
-        return self._points() * (split_k * self.interface.element.compute.itemsize)
+        return self._points() * (config.split_k * itemsize)
+
+
+def _in_lds(element: DType) -> str:
+    """Its type in C++: of floats of 8 bits their codes."""
+    return "uint8_t" if element.is_float8 else element.cpp
+
+
+def _multiplied(element: DType, *, allow_tf32: bool) -> str:
+    """What instructions are chosen by."""
+    if allow_tf32:
+        return "kiln::instruction::tf32"
+    return f"kiln::instruction::{element.label}" if element.is_float8 else "T"
 
 
 def _constants(config: GemmConfig) -> str:
@@ -281,6 +357,7 @@ def _operand(operand: Operand, kind: str, extent: str, text: dict[str, str]) -> 
         "rows": "BLOCK_M" if first else "BLOCK_N",
         "vector": vector,
         "along_k": operand.along_k,
+        "memory": operand.memory.cpp if operand.converted else "",
         "group": _group(kind, operand.row),
         "extent": extent,
         **text,

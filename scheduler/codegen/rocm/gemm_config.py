@@ -1,84 +1,26 @@
-"""Configurations of the matrix templates: which there are, which serve, which is the default."""
+"""Configurations of the matrix templates: what one says, and which serve."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.rocm.gemm_tiles import tiles_for
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstruction, select
+from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction, select
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import HipHardware, hip_hardware
 from scheduler.targets.words import plural
 
-# (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
-_TILES = (
-    (256, 128, 32, 256),
-    (256, 256, 32, 512),
-    (256, 256, 64, 512),
-    (128, 256, 32, 256),
-    (128, 128, 16, 256),
-    (128, 128, 32, 256),
-    (128, 128, 64, 256),
-    (128, 64, 32, 256),
-    (128, 64, 64, 128),
-    (64, 128, 32, 256),
-    (64, 128, 64, 128),
-    (64, 64, 16, 256),
-    (64, 64, 32, 128),
-    (64, 64, 64, 256),
-    (64, 32, 64, 128),
-    (32, 64, 64, 128),
-    (32, 32, 128, 128),
-    (16, 128, 64, 128),
-    (128, 16, 64, 128),
-    (16, 64, 128, 128),
-    (16, 32, 128, 64),
-)
-# With asynchronous copies a warp has up to 64x64 of the result, since the next tiles are in no
-# registers; the small ones are for results that few blocks share.
-_ASYNC_TILES = (
-    (256, 128, 32, 256),
-    (128, 256, 32, 256),
-    (256, 128, 64, 256),
-    (128, 256, 64, 256),
-    (128, 128, 32, 128),
-    (128, 128, 64, 128),
-    (128, 128, 64, 256),
-    (128, 64, 64, 128),
-    (64, 128, 64, 128),
-    (64, 64, 64, 128),
-    (32, 64, 64, 128),
-    (16, 128, 64, 128),
-    (16, 64, 128, 128),
-)
-# Of few rows: a wave of 64 lanes sums a quarter of the columns, one of 32 an eighth.
-_GEMV_TILES = (
-    (8, 1024, 256),
-    (16, 256, 256),
-    (16, 512, 256),
-    (16, 1024, 256),
-    (32, 256, 256),
-    (32, 512, 256),
-    (32, 1024, 256),
-)
-_GEMV_ROWS = (1, 2, 4)
-_GEMV_ELEMENTS = ("f16", "bf16", "f32")
-_ASYNC_STAGES = (3, 4)
-_ASYNC_SPLITS = (1, 4, 8)
-_SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
+_GEMV_ELEMENTS = ("f16", "bf16", "f32", "i8")
+_DIRECT_BYTES = 16  # of a load
 _COPY_BYTES = (4, 8, 16)
-_SPLITS = (1, 2, 4, 8)
-_MORE_SPLITS = (16, 32)  # of tiles of few rows or columns
-_FEW = 32
-_STAGES = (1, 2)
-GROUPS = (1, 8)
+_LEAST_STEPS = 2  # of a block that shares tiles with others
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of
 # 512 on CDNA.
@@ -87,10 +29,16 @@ _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next t
 # Of the registers of a CDNA lane that a block's waves leave each other: for what the common
 # instructions read ahead, addresses and indices. The larger ones read half as much.
 _BESIDE_HELD = {COMMON_SIZE: 84, 32: 76}
+_LEAST_ROW_BYTES = 32  # of a row of a tile in LDS: ``kiln::mma::TileRows``
+_BESIDE_SHARES = 24  # and for what lies about a loop over tiles and parts of them
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 
 
-_OPTIONAL = ("matrix_instr_nonkdim", "async_copies", "gemv")  # of a configuration's names
+# Of a configuration's names.
+_OPTIONAL = (
+    *("matrix_instr_nonkdim", "async_copies", "gemv", "stream_k"),
+    *("direct_to_lds", "setprio", "allow_tf32"),
+)
 _HALF = 2  # bytes
 
 
@@ -105,6 +53,12 @@ class GemmConfig:
     ``async_copies`` is 1 where tiles are copied to shared memory while others are multiplied, up to
     ``stages`` - 1 of them at once; the others do not name it either. ``gemv`` is 1 where waves sum
     the columns of a few rows by vector instructions, without matrix instructions and LDS.
+    ``stream_k`` is how many blocks share out all steps along k, where that is done
+    (``gemm_stream.py``); 0: each tile has a block. ``direct_to_lds`` is 1 where loads write LDS
+    themselves, up to ``stages`` - 1 tiles ahead; ``setprio`` is then the priority of waves that
+    multiply, over those that do not.
+    ``allow_tf32`` (Triton's name) is 1 where f32 is rounded and multiplied by the faster matrix
+    instructions for that.
     """
 
     block_m: int
@@ -119,6 +73,10 @@ class GemmConfig:
     matrix_instr_nonkdim: int = 0
     async_copies: int = 0
     gemv: int = 0
+    stream_k: int = 0
+    direct_to_lds: int = 0
+    setprio: int = 0
+    allow_tf32: int = 0
 
     @property
     def size(self) -> int:
@@ -143,7 +101,7 @@ class GemmConfig:
         bits are copied asynchronously."""
         if self.gemv:
             return 0
-        padding = 16 if self.async_copies and element.itemsize != _HALF else 0
+        padding = 16 if self.async_copies and element.itemsize > _HALF else 0
         row = self.block_k * element.itemsize + padding
         return self.stages * (self.block_m + self.block_n) * row
 
@@ -155,7 +113,10 @@ class GemmProblem:
     ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
     ``masked_a``: elements are computed or stand behind a mask, each with indices of its own.
     ``copy_obstacle`` says why operands cannot be copied to shared memory as they lie, "" where
-    they can. ``along_k``: neighbours along k are neighbours in memory, in both operands.
+    they can; ``direct_obstacle`` why they cannot be loaded into LDS without going through
+    registers. ``along_k``: neighbours along k are neighbours in memory, in both operands.
+    ``allow_tf32``: elements of f32 may be rounded. ``distinct_a``: the part of
+    A's m x k elements that memory holds, less than 1 where windows share them.
     """
 
     element: DType
@@ -169,6 +130,15 @@ class GemmProblem:
     masked_b: bool = False
     copy_obstacle: str = ""
     along_k: bool = False
+    direct_obstacle: str = ""
+    allow_tf32: bool = False
+    distinct_a: float = 1.0
+    distinct_b: float = 1.0
+
+    @property
+    def roundings(self) -> tuple[int, ...]:
+        """What ``allow_tf32`` may be of a configuration."""
+        return (1, 0) if self.allow_tf32 else (0,)
 
     def widest(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
@@ -181,12 +151,16 @@ def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
     A load takes its data's registers and two for the address; one behind a mask three for the
     indices that the mask looks at. A copy takes its addresses alone.
     """
-    held = config.block_m * config.block_n * problem.element.compute.itemsize // 4
+    held = config.block_m * config.block_n * problem.element.product_sum.itemsize // 4
     for block, vector, masked in (
         (config.block_m, config.vector_a, problem.masked_a),
         (config.block_n, config.vector_b, problem.masked_b),
     ):
-        data = 0 if config.async_copies else max(vector * problem.element.itemsize // 4, 1)
+        data = (
+            0
+            if config.async_copies or config.direct_to_lds
+            else max(vector * problem.element.itemsize // 4, 1)
+        )
         held += block * config.block_k // vector * (data + (5 if masked else 2))
     return held // config.threads
 
@@ -199,7 +173,7 @@ def _least_held(problem: GemmProblem, gpu: HipHardware, size: int) -> int:
     step, lanes = step_k(problem.element, gpu, size), gpu.wavefront
     shared = (
         tile
-        for tile in _TILES
+        for tile in tiles_for(problem.element)
         if tile[2] % step == 0 and waves_along_m(*tile[:2], tile[3] // lanes, size)
     )
     return min(held_registers(GemmConfig(*tile, 1, 1, 1, a, b), problem) for tile in shared)
@@ -212,54 +186,6 @@ def vector_widths(element: DType) -> tuple[int, ...]:
 
 def _widest(obstacles: tuple[tuple[int, str], ...]) -> int:
     return max(width for width, obstacle in obstacles if not obstacle)
-
-
-def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Every configuration in a fixed order; wider loads than the problem allows once each.
-
-    Which instruction is used does not change how the tiles are best walked: those of other sizes
-    come with the default's ``group_m`` alone.
-    """
-    a, b = problem.widest()
-    yield from common_configs(problem, GROUPS)
-    for size, lanes in OTHER_SIZES:
-        shared = (tile for tile in _TILES if waves_along_m(*tile[:2], tile[3] // lanes, size))
-        for tile, stages, split in product(shared, _STAGES, _SPLITS):
-            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, size)
-    yield from async_configs(problem)
-    yield from gemv_configs(problem)
-    plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
-    for width in vector_widths(problem.element):
-        if width > a:
-            yield replace(plain, vector_a=width)
-        if width > b:
-            yield replace(plain, vector_b=width)
-
-
-def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
-    """Those of the instruction size that every target serves."""
-    a, b = problem.widest()
-    for tile, stages, group in product(_TILES, _STAGES, groups):
-        for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW else ())):
-            yield GemmConfig(*tile, stages, group, split, a, b)
-
-
-def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those with asynchronous copies, which only some targets have."""
-    a, b = problem.widest()
-    for tile, stages, split in product(_ASYNC_TILES, _ASYNC_STAGES, _ASYNC_SPLITS):
-        if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
-            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, async_copies=1)
-
-
-def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Those of a few rows, where there are no more."""
-    rows = next((most for most in _GEMV_ROWS if problem.m <= most), None)
-    if rows is None or not problem.along_k:
-        return
-    width = min(problem.widest())
-    for tile in _GEMV_TILES:
-        yield GemmConfig(rows, *tile, 1, GROUPS[0], 1, width, width, gemv=1)
 
 
 @cache
@@ -277,15 +203,18 @@ def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZ
 
 
 def instruction(
-    element: DType, gpu: HipHardware, size: int = COMMON_SIZE
+    element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> MatrixInstruction | None:
-    """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA."""
-    return select(gpu.processor, element.label, size)
+    """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA, and with
+    ``allow_tf32`` nothing of its own."""
+    return select(gpu.processor, "tf32" if allow_tf32 else element.label, size)
 
 
-def step_k(element: DType, gpu: HipHardware, size: int = COMMON_SIZE) -> int:
+def step_k(
+    element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
+) -> int:
     """Elements along k that one step of ``kiln::mma::Tile`` takes."""
-    found = instruction(element, gpu, size)
+    found = instruction(element, gpu, size, allow_tf32=allow_tf32)
     return _FMA_STEP_K if found is None else found.step_k
 
 
@@ -293,8 +222,10 @@ def reject(
     config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Rejected | None:
     """The first rule that the configuration breaks, or None."""
-    if not problem.element.is_float:
+    if not problem.element.is_float and problem.element is not DType.I8:
         return illegal(f"no matrix kernel for elements of type {problem.element.label}")
+    if config.allow_tf32 and (obstacle := _tf32_obstacle(config, problem, targets)):
+        return illegal(obstacle)
     for name, width, obstacles in (
         ("A", config.vector_a, problem.obstacles_a),
         ("B", config.vector_b, problem.obstacles_b),
@@ -303,20 +234,79 @@ def reject(
         if obstacle:
             nbytes = width * problem.element.itemsize
             return illegal(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
-    if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
-        return illegal(
-            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
-            f" {config.block_k} a part"
-        )
-    if config.async_copies:
-        copied = _copy_obstacle(config, problem)
-        if copied:
-            return illegal(f"no asynchronous copies: {copied}")
+    if obstacle := _way_obstacle(config, problem):
+        return illegal(obstacle)
     for target in targets:
         rejected = _reject_for(config, problem, hip_hardware(target))
         if rejected is not None:
             return rejected
     return None
+
+
+def _way_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
+    """Why steps are not shared out, or tiles do not come to LDS, as is asked, "" where they do."""
+    if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
+        return (
+            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
+            f" {config.block_k} a part"
+        )
+    if config.stream_k and (obstacle := _stream_obstacle(config, problem)):
+        return f"stream-K {obstacle}"
+    if config.direct_to_lds and (obstacle := _direct_obstacle(config, problem)):
+        return f"no loads that go around registers: {obstacle}"
+    if config.async_copies and (obstacle := _copy_obstacle(config, problem)):
+        return f"no asynchronous copies: {obstacle}"
+    return ""
+
+
+def _stream_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
+    if config.split_k > 1 or config.gemv:
+        return "shares out the steps along k of tiles that nothing else splits"
+    shared, steps = tiles_of(config, problem) % config.stream_k, steps_of(config, problem)
+    if shared == 0:
+        return f"shares nothing out: {config.stream_k} blocks have as many tiles each"
+    if shared * steps < _LEAST_STEPS * config.stream_k:
+        return (
+            f"of {shared} tiles of {steps} steps leaves {config.stream_k} blocks fewer than"
+            f" {_LEAST_STEPS} each"
+        )
+    return ""
+
+
+def _direct_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
+    size = problem.element.itemsize
+    if size != _HALF:
+        return f"elements of {size} bytes"
+    if {config.vector_a * size, config.vector_b * size} != {_DIRECT_BYTES}:
+        return f"not {_DIRECT_BYTES} bytes of a row at a time"
+    if min(config.block_m, config.block_n) * config.block_k % (config.threads * 8):
+        return f"{config.threads} threads cannot share out the tiles"
+    return problem.direct_obstacle
+
+
+def tiles_of(config: GemmConfig, problem: GemmProblem) -> int:
+    """Of the result, at the hints."""
+    tiles_m, tiles_n = -(-problem.m // config.block_m), -(-problem.n // config.block_n)
+    return problem.batches * tiles_m * tiles_n
+
+
+def steps_of(config: GemmConfig, problem: GemmProblem) -> int:
+    """Along k of each tile, at the hints."""
+    return -(-problem.k // config.block_k)
+
+
+def _tf32_obstacle(config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]) -> str:
+    """Why f32 is not rounded and multiplied so, "" where it is."""
+    if not problem.allow_tf32:
+        return f"elements of type {problem.element.label} must not be rounded to tf32"
+    if config.gemv:
+        return "no sums of few rows by vector instructions in tf32"
+    size = config.size
+    for gpu in map(hip_hardware, targets):
+        if instruction(problem.element, gpu, size, allow_tf32=True) is None:
+            found = f"no {size}x{size} matrix instruction for tf32 on {gpu.processor}"
+            return f"{found}: f32 stays f32"
+    return ""
 
 
 def _copy_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
@@ -336,7 +326,8 @@ def _most_held(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> in
     most = _MAX_HELD_REGISTERS[gpu.architecture]
     if isinstance(gpu, AmdHardware) and gpu.architecture == "cdna":
         waves = -(-config.threads // (gpu.wavefront * gpu.simds_per_cu))  # of a SIMD
-        most = min(most, gpu.vgprs_per_simd // waves - _BESIDE_HELD[config.size])
+        beside = _BESIDE_HELD[config.size] + (_BESIDE_SHARES if config.stream_k else 0)
+        most = min(most, gpu.vgprs_per_simd // waves - beside)
     return max(most, _least_held(problem, gpu, config.size))
 
 
@@ -344,13 +335,22 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     element, size, words = problem.element, config.size, gpu.words
     if config.gemv:
         return _reject_gemv(config, problem, gpu)
-    if size != COMMON_SIZE and instruction(element, gpu, size) is None:
+    tf32 = bool(config.allow_tf32)
+    if size != COMMON_SIZE and instruction(element, gpu, size, allow_tf32=tf32) is None:
         return illegal(
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
             f" on {gpu.processor}"
         )
+    if config.direct_to_lds and gpu.direct_load_bytes != _DIRECT_BYTES:
+        return illegal(
+            f"no loads of {_DIRECT_BYTES} bytes into {words.shared} without registers on"
+            f" {gpu.processor}"
+        )
     if config.async_copies and not gpu.copies_asynchronously:
         return illegal(f"no asynchronous copies to {words.shared} on {gpu.processor}")
+    row = config.block_k * element.itemsize
+    if row < _LEAST_ROW_BYTES:
+        return illegal(f"rows of {row} bytes in {words.shared}, fewer than {_LEAST_ROW_BYTES}")
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
@@ -365,7 +365,7 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
             f"{config.block_m}x{config.block_n} has no {size}x{size} tile for each of the {waves}"
             f" {plural(words.wave)} on {gpu.processor}"
         )
-    step = step_k(element, gpu, size)
+    step = step_k(element, gpu, size, allow_tf32=tf32)
     if config.block_k % step:
         return illegal(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
     return None
@@ -383,6 +383,9 @@ def _reject_gemv(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> 
         )
     if config.block_k % step:
         return illegal(f"BLOCK_K {config.block_k} is no multiple of the {step} of a wave's load")
+    # Of NVIDIA's GPUs the defaults were measured, and stay.
+    if isinstance(gpu, AmdHardware) and 2 * problem.k < config.block_k:
+        return illegal(f"most of BLOCK_K {config.block_k} would lie beyond k={problem.k}")
     # Of each load its data and an address of up to two registers.
     rows, loads = config.block_m + config.block_n // waves, config.block_k // step
     held = rows * loads * (max(config.vector_b * problem.element.itemsize // 4, 1) + 2)

@@ -2,40 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 
-from scheduler.codegen.rocm.gemm_config import (
+from scheduler.codegen.rocm.gemm_candidates import (
     GROUPS,
-    GemmConfig,
-    GemmProblem,
     async_configs,
     common_configs,
+    direct_configs,
     gemv_configs,
-    reject,
+    other_sizes,
+    stream_configs,
 )
+from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, reject, tiles_of
+from scheduler.codegen.rocm.gemm_costs import tells_sizes
 from scheduler.codegen.rocm.gemm_estimate import estimates
+from scheduler.codegen.rocm.gemm_stream import stream_blocks
+from scheduler.codegen.rocm.machine import machine_of
 from scheduler.targets import Target
+from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
+
+_DIRECT_STAGES, _LARGE = 3, 256 * 128
+_CLEARLY = 1.1  # what the cycle model tells apart
 
 
 @lru_cache(maxsize=4096)
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
     """The fastest by an estimate of those that serve every target; None where none does.
 
-    Where every target copies asynchronously, and the operands can be, those that do. The estimates
-    do not distinguish matrix instructions: of those only the common configurations are tried, the
-    fastest first, since the rules cost more. A model's layers repeat their problems, so results
-    are cached.
+    Where every target copies asynchronously, and the operands can be, those that do. Steps along
+    k are shared out on AMD's GPUs alone, where that is fastest. Matrix instructions of other sizes
+    are tried where estimates of all targets tell them from the common ones; the fastest first,
+    since the rules cost more. A model's layers repeat their problems, so results are cached.
     """
     gpus = [hip_hardware(target) for target in targets]
     if all(gpu.copies_asynchronously for gpu in gpus):
         found = _first(async_configs(problem), problem, targets)
         if found is not None:
             return found
-    tried = chain(common_configs(problem, GROUPS[-1:]), gemv_configs(problem))
-    return _first(tried, problem, targets)
+    differ = all(tells_sizes(machine_of(target, problem.element)) for target in targets)
+    tried = chain(
+        common_configs(problem, GROUPS[-1:]),
+        other_sizes(problem) if differ else (),
+        gemv_configs(problem),
+        _direct(problem),
+    )
+    found = _first(tried, problem, targets)
+    if all(isinstance(gpu, AmdHardware) for gpu in gpus):
+        return _sharing(found, problem, targets)
+    return found
+
+
+def _direct(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those that the cycle model finds good: of large tiles, with two steps for a load to arrive in
+    and waves that multiply going first."""
+    return (
+        one
+        for one in direct_configs(problem)
+        if one.setprio and one.stages == _DIRECT_STAGES and one.block_m * one.block_n >= _LARGE
+    )
+
+
+def _sharing(
+    other: GemmConfig | None, problem: GemmProblem, targets: tuple[Target, ...]
+) -> GemmConfig | None:
+    """What shares out the steps along k, if that is clearly faster than ``other``: where each block
+    has a tile of its own, since few tiles are split as well without."""
+    blocks = stream_blocks(targets, problem.element)
+    configs = (
+        one
+        for one in stream_configs(problem, blocks)
+        if not one.async_copies and tiles_of(one, problem) > one.stream_k
+    )
+    found = _first(configs, problem, targets)
+    if found is None or other is None:
+        return found or other
+    times = estimates((found, other), problem, targets)
+    return found if times[found] * _CLEARLY <= times[other] else other
 
 
 def _first(

@@ -28,8 +28,11 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         symbols: Mapping[str, SymbolInfo],
         marks: Marks,
         input_reorder: tuple[int, ...] | None = None,
+        *,
+        converts: bool = False,
     ) -> None:
-        super().__init__(members, buffers, symbols, ROCmTemplateKernel(), input_reorder)
+        kernel = ROCmTemplateKernel()
+        super().__init__(members, buffers, symbols, kernel, input_reorder, converts=converts)
         self._marks = marks
         ranges = Ranges.of_symbols(symbols)
         self._parts = [parts_of(read, ranges, self.kernel) for read in self.reads]
@@ -59,6 +62,17 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         """The bounds of an operand's mask (A's for 0), in the kernel's terms."""
         parts = self._parts[position]
         return () if parts is None else parts.bounds
+
+    def direct_obstacle(self, position: int) -> str:
+        """Why an operand (A for 0) cannot be loaded into LDS without registers, "" where it can."""
+        operand, parts = self.reads[position].operand, self._parts[position]
+        if parts is None or parts.bounds or not parts.steps.narrow or not parts.steps.flat:
+            return f"{operand.name} is computed, masked, or further than 2 GiB apart"
+        if operand.converted:
+            return f"{operand.name} is converted on its way"
+        if not operand.along_k:
+            return f"{operand.name} is transposed on its way"
+        return ""
 
     def index_text(self, expr: Expr) -> str:
         """An index over the kernel's arguments and indices."""
@@ -127,8 +141,9 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             if operand.load is not None:
                 name = kernel.arg_name(operand.load.buffer)
                 width = "VECTOR_A" if position == 0 else "VECTOR_B"
+                size = f"sizeof({operand.memory.cpp})" if operand.converted else "sizeof(T)"
                 checks.append(
-                    f"if (reinterpret_cast<uintptr_t>({name}) % ({width} * sizeof(T)) != 0)"
+                    f"if (reinterpret_cast<uintptr_t>({name}) % ({width} * {size}) != 0)"
                     " return hipErrorInvalidValue;"
                 )
         return list(dict.fromkeys(checks))

@@ -95,8 +95,9 @@ class OperandText:
             "row_fields": _fields(kind, len(split), tested=bool(once)),
             "step_fields": _fields(kind, len(split), tested=bool(each)),
             "row": self._row(read, parts, kind, split, once),
-            "step": self._step(parts, kind, split, each),
+            "step": self._step(read, parts, kind, split, each),
             "body": self._body(read, parts, tests, asynchronous=asynchronous),
+            "direct": self._direct(read, parts),
         }
 
     def _uniform(self, parts: Parts) -> str:
@@ -119,7 +120,7 @@ class OperandText:
             own = self._product(kind, parts.own, "own")
             terms.append(f"(kUniform ? {own} : {kind}(0))")
         lines.add("Row row;")
-        lines.add(f"row.at = {_scaled(kind, terms)};")
+        lines.add(f"row.at = {_scaled(kind, terms, read)};")
         for i, bound in enumerate(split):
             lines.add(f"row.t{i} = int32_t({self._text(bound.row)});")
         if once:
@@ -128,13 +129,15 @@ class OperandText:
         lines.add("return row;")
         return str(lines)
 
-    def _step(self, parts: Parts, kind: str, split: list[Bound], each: list[Bound]) -> str:
+    def _step(
+        self, read: Read, parts: Parts, kind: str, split: list[Bound], each: list[Bound]
+    ) -> str:
         lines = self.lines()
         terms = self._terms("k", parts, kind)
         if parts.back_step != 0:
             terms.append(f"{kind}({self._text(parts.back_step)})")
         lines.add("Step step;")
-        lines.add(f"step.at = {_scaled(kind, terms)};")
+        lines.add(f"step.at = {_scaled(kind, terms, read)};")
         for i, bound in enumerate(split):
             lines.add(f"step.t{i} = int32_t({self._text(bound.step)});")
         if each:
@@ -144,13 +147,7 @@ class OperandText:
         return str(lines)
 
     def _body(self, read: Read, parts: Parts, tests: list[str], *, asynchronous: bool) -> str:
-        lines, load = self.lines(), read.operand.load
-        assert load is not None, "computed operands have no address"
-        base = parts.strides.first - parts.back_row - parts.back_step
-        for stride, index in self._along("batch", parts, read.operand.batch.name):
-            base += stride * index
-        pointer = self.pointers[load.buffer]
-        place = f"{pointer} + ({self._text(base)})" if base != 0 else pointer
+        lines, place = self.lines(), self._place(read, parts)
         if asynchronous:
             if tests:
                 lines.add(f"inside = inside && {' && '.join(tests)};")
@@ -160,6 +157,20 @@ class OperandText:
             lines.add(f"inside &= {test};")
         lines.add(f"return kiln::operand::read<kV, kUniform>({place}, row.at, step.at, inside);")
         return str(lines)
+
+    def _direct(self, read: Read, parts: Parts) -> str:
+        lines = self.lines()
+        lines.add(f"kiln::direct::load({self._place(read, parts)}, row.at, step.at, to);")
+        return str(lines)
+
+    def _place(self, read: Read, parts: Parts) -> str:
+        """What its rows and steps begin at: a pointer."""
+        assert read.operand.load is not None, "computed operands have no address"
+        base = parts.strides.first - parts.back_row - parts.back_step
+        for stride, index in self._along("batch", parts, read.operand.batch.name):
+            base += stride * index
+        pointer = self._pointer(read)
+        return f"{pointer} + ({self._text(base)})" if base != 0 else pointer
 
     def _computed(self, read: Read, *, asynchronous: bool) -> dict[str, str]:
         operand, parametrizer = read.operand, read.parametrizer
@@ -172,7 +183,9 @@ class OperandText:
         if operand.load is None:
             assert not asynchronous, "computed operands have no address"
             lines.add("Vec<T, kV> element;")
-            lines.add(f"element[0] = {printer.element(read.value, operand.element)};")
+            element = printer.element(read.value, operand.element)
+            held = f"({element}).bits" if operand.element.is_float8 else element
+            lines.add(f"element[0] = {held};")
             lines.add("return element;")
             return {**_indexed(operand.row.name), "body": str(lines)}
         if operand.condition is not None:
@@ -182,10 +195,17 @@ class OperandText:
                 if asynchronous
                 else f"if (!({condition})) return 0;"
             )
-        place = f"{self.pointers[operand.load.buffer]} + ("
+        place = f"{self._pointer(read)} + ("
         place += f"{self._text(parametrizer.offset(operand.load))})"
         lines.add(f"return {place};" if asynchronous else f"return kiln::mma::read<kV>({place});")
         return {**_indexed(operand.row.name), "body": str(lines)}
+
+    def _pointer(self, read: Read) -> str:
+        load = read.operand.load
+        assert load is not None, "computed operands have no address"
+        pointer = self.pointers[load.buffer]
+        held = read.operand.converted or load.dtype.is_float8
+        return f"kiln::operand::held({pointer})" if held else pointer
 
     def _along(self, group: str, parts: Parts, name: str) -> list[tuple[Expr, Expr]]:
         strides = parts.strides.steps[group]
@@ -226,10 +246,11 @@ def _fields(kind: str, tests: int, *, tested: bool) -> str:
     return f"{kind} at;{sums}{' bool inside;' if tested else ''}"
 
 
-def _scaled(kind: str, terms: list[str]) -> str:
+def _scaled(kind: str, terms: list[str], read: Read) -> str:
     """Offsets of 32 bits are bytes."""
     total = " + ".join(terms) or "0"
-    return f"({total}) * sizeof(T)" if kind == "uint32_t" else total
+    memory = "Memory" if read.operand.converted else "T"
+    return f"({total}) * sizeof({memory})" if kind == "uint32_t" else total
 
 
 def _indexed(row: str) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import sympy
 
 from scheduler.codegen.cpp.index import IndexPrinter
-from scheduler.codegen.kernel import Launch
+from scheduler.codegen.kernel import ArgType, Launch
 from scheduler.codegen.launch import OneLaunch
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
@@ -32,6 +32,9 @@ class Host:
     arguments: str
 
 
+_TYPES: Mapping[ArgType, str] = {"i32": "int32_t", "i64": "int64_t"}
+
+
 class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
     """A template whose exported function is one launch."""
 
@@ -48,15 +51,23 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
 
     @cached_property
     def parameters(self) -> str:
+        """Of a device function that is launched."""
+        return self.parameters_as("")
+
+    def parameters_as(self, index_type: str) -> str:
+        """Of a device function whose sizes are of that type; each of the kernel's own where none
+        is named."""
         pointers = [
             f"{'' if name in self.interface.outputs else 'const '}"
             f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"
             for name, memory in self.memory.items()
         ]
         sizes = [
-            f"{self.index_type} {self.renamed.get(name, name)}" for name in self.interface.symbols
+            f"{index_type or _TYPES[self.size_type(name)]} {self.renamed.get(name, name)}"
+            for name in self.interface.symbols
         ]
-        return ",\n    ".join([*pointers, *sizes])
+        numbers = [f"int64_t {name}" for name, _ in self.interface.numbers]
+        return ",\n    ".join([*pointers, *sizes, *numbers])
 
     # -- the exported function -------------------------------------------------------------------
 

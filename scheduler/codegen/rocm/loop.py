@@ -2,10 +2,66 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import ClassVar
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.loops import template
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
+from scheduler.ir.operations import Lowered
+from scheduler.targets import Target
+
+EXTENT = "extent"
+_SCALE = 1 << 62  # of kiln/divide.h
 
 
 class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
-    """A template over a loop nest; subclasses say how the nest is spread over threads."""
+    """A template over a loop nest; subclasses say how the nest is spread over threads.
+
+    Indices of 32 bits are divided by symbolic sizes with numbers that the caller computes once (a
+    division takes a GPU twenty instructions and more).
+    """
+
+    chooses_width: ClassVar[bool] = False
+    """Whether a kernel has its statements for indices of 32 bits too where 64 may be needed."""
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        if self.chooses_width or not self.nest.needs_64_bits():
+            divisors = self.nest.divisors()
+            self.nest.multipliers = {size: f"by{place}" for place, size in enumerate(divisors)}
+
+    @property
+    def numbers(self) -> tuple[tuple[str, Expr], ...]:
+        found = self.nest.multipliers.items()
+        numbers = [(name, self._multiplier(size)) for size, name in found]
+        if self.both_widths:
+            sizes = map(symbol, self.nest.symbols())
+            numbers.append((EXTENT, sympy.Max(*self.nest.extents(), *sizes)))
+        return tuple(numbers)
+
+    @cached_property
+    def both_widths(self) -> bool:
+        """Whether this one has: where it divides. The number ``EXTENT`` says which serve."""
+        return bool(self.nest.multipliers) and self.nest.needs_64_bits()
+
+    def _multiplier(self, size: Expr) -> Expr:
+        positive = size if bounds(size, self.ranges)[0] > 0 else sympy.Max(size, 1)
+        return FloorDiv(as_expr(_SCALE), positive) + 1
+
+    def header(self) -> str:
+        divides = "#include <kiln/divide.h>\n" if self.nest.multipliers else ""
+        return super().header() + divides

@@ -4,23 +4,27 @@ A group's stages run one after the other in the same threads: a loop over the in
 set of reductions that can share one, their combination across the threads of a row, then what is
 computed once a row. With ``keep`` what several loops read stays in registers. Where it hangs on
 sizes that are not known whether rows begin at whole packs, or fit into registers, a kernel has each
-way and looks first.
+way and looks first; rows that begin anywhere are cut where packs are aligned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops import cutting
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.loop import LoopTemplate
-from scheduler.codegen.rocm.reduction_default import default_shares
+from scheduler.codegen.rocm.reduction_body import accumulator_bytes
+from scheduler.codegen.rocm.reduction_default import default_shares, is_amds
+from scheduler.codegen.rocm.reduction_exponentials import exponentials_in_one_loop
 from scheduler.codegen.rocm.reduction_rows import RowBody
 from scheduler.codegen.rocm.reduction_shared import (
     SharedReduction,
@@ -30,8 +34,10 @@ from scheduler.codegen.rocm.reduction_shared import (
     shares_of,
 )
 from scheduler.codegen.rocm.stages import Stage, finds_index, stages
+from scheduler.codegen.rocm.ways import Choice, Way, branches
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, loads
@@ -45,8 +51,12 @@ _WIDEST_BYTES = 16
 _BLOCK = 256
 # A row that short (a pooling window) is not worth sharing.
 _FEW_STEPS = 16
+# More lanes wait for each other longer than for a second pack of each (modelled on gfx942).
+_WAITING_LANES = 512
 # Registers a thread gives to what stays between the loops.
 _KEPT_ELEMENTS = 32
+# Fewer would each take several of the steps before and behind a row's packs.
+_FEWEST_CUTTING = 8
 
 
 class ReductionTemplate(LoopTemplate):
@@ -58,6 +68,15 @@ class ReductionTemplate(LoopTemplate):
     def stages(self) -> tuple[Stage, ...]:
         """The loops and what follows each."""
         return stages(self.nest.statements)
+
+    def stages_of(self, steps: int) -> tuple[Stage, ...]:
+        """Those of a way in which so many steps of a thread stay in registers: where none do, each
+        loop reads all again."""
+        return self.stages if steps else self._stages_reread
+
+    @cached_property
+    def _stages_reread(self) -> tuple[Stage, ...]:
+        return exponentials_in_one_loop(self.stages)
 
     @cached_property
     def shared(self) -> SharedReduction:
@@ -82,16 +101,17 @@ class ReductionTemplate(LoopTemplate):
         if steps.is_Integer and lanes > 1 and (lanes // 2) * vector >= int(steps):
             return illegal(f"{lanes} lanes of {vector} for {steps} elements: half would be idle")
         if vector > 1:
-            rejected = self._reject_vector(vector, checked=True)
+            rejected = self._reject_vector(vector)
             if rejected:
                 return rejected
+            if lanes < _FEWEST_CUTTING and self.cuts_always(vector):
+                return illegal(f"rows that begin anywhere take {_FEWEST_CUTTING} lanes or more")
         if config["keep"]:
             return self._reject_keep(lanes, vector)
         return None
 
-    def _reject_vector(self, vector: int, *, checked: bool = False) -> Rejected | None:
-        """``checked``: a kernel that looks at its sizes before it moves packs."""
-        packs = self._packs(vector, checked=checked)
+    def _reject_vector(self, vector: int) -> Rejected | None:
+        packs = self._packs(vector) or (self._cut(vector) if self.cuts_always(vector) else [])
         if not packs:
             return illegal(f"no access is a run of {vector} aligned elements along the reduction")
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
@@ -100,33 +120,31 @@ class ReductionTemplate(LoopTemplate):
             return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
 
-    def _packs(self, vector: int, *, checked: bool) -> list[Access]:
-        """The accesses that a thread makes ``vector`` elements at a time."""
+    def _packs(self, vector: int) -> list[Access]:
+        """The accesses that a thread makes ``vector`` elements at a time, where sizes allow it."""
         axis, nest = self._inner_axis, self.nest
         if axis is None:
             return []
-        if checked:
-            return [a for a in nest.accesses if nest.vector_needs(a, axis, vector) is not None]
-        return [a for a in nest.accesses if nest.is_vector(a, axis, vector)]
+        return [a for a in nest.accesses if nest.vector_needs(a, axis, vector) is not None]
 
     def _needs(self, vector: int) -> list[Expr]:
         """The sizes that must be multiples of ``vector`` where packs are moved."""
         axis = self._inner_axis
         if axis is None or vector == 1:
             return []
-        packs = self._packs(vector, checked=True)
+        packs = self._packs(vector)
         needs = (self.nest.vector_needs(access, axis, vector) or () for access in packs)
         return list(dict.fromkeys(need for found in needs for need in found))
 
     def _reject_keep(self, lanes: int, vector: int) -> Rejected | None:
         steps = self.nest.inner_numel
-        if not steps.is_Integer:
-            return None if self.shared_loads(vector) else illegal("no two loops read the same")
         if steps == 0:
             return illegal("rows of no elements leave nothing in registers")
-        kept = self.shared_loads(vector)
+        kept = self.shared_loads(Way(vector, cut=self.cuts_always(vector)))
         if not kept:
             return illegal("no two loops read the same")
+        if not steps.is_Integer:
+            return None
         each = self._kept_steps(lanes, vector) * vector
         short = vector > 1 and max(load.dtype.itemsize for load in kept) <= 2  # two a register
         if each > _KEPT_ELEMENTS * (2 if short else 1):
@@ -141,27 +159,21 @@ class ReductionTemplate(LoopTemplate):
             return as_config(shares)
         rows = max(self.hint(self.nest.outer_numel), 1)
         steps = max(self.hint(self.nest.inner_numel), 1)
-        vector = self._widest_vector(checked=True)
-        lanes = self._default_lanes(rows, steps, vector)
-        for keep in (True, False):
-            for width in (lanes, *reversed([n for n in _LANES if n < lanes])):
-                config: Config = {"lanes": width, "vector": vector, "keep": keep}
-                if self.reject(config) is None:
-                    return config
-                if keep:
-                    break
+        for vector in (self.widest_vector, 1):
+            lanes = self._default_lanes(rows, steps, vector)
+            for keep in (True, False):
+                for width in (lanes, *reversed([n for n in _LANES if n < lanes])):
+                    config: Config = {"lanes": width, "vector": vector, "keep": keep}
+                    if self.reject(config) is None:
+                        return config
+                    if keep:
+                        break
         raise AssertionError("one thread a row always serves")
 
     @cached_property
     def widest_vector(self) -> int:
-        """The most neighbouring steps that can be read at once whatever the sizes; 1 where none."""
-        return self._widest_vector(checked=False)
-
-    def _widest_vector(self, *, checked: bool) -> int:
-        for vector in reversed(_VECTORS):
-            if vector == 1 or self._reject_vector(vector, checked=checked) is None:
-                return vector
-        return 1
+        """The most neighbouring steps that can be read at once where sizes allow it."""
+        return next(n for n in reversed(_VECTORS) if n == 1 or self._reject_vector(n) is None)
 
     def _default_lanes(self, rows: int, steps: int, vector: int) -> int:
         enough_rows = rows >= 4 * _BLOCK
@@ -170,7 +182,10 @@ class ReductionTemplate(LoopTemplate):
         # A few packs a thread; with few rows more threads each, so that the device is full.
         packs = self._packs_of_a_thread if rows * steps >= 1 << 16 else 1
         useful = steps / (vector * packs)
-        return next((lanes for lanes in _LANES if lanes >= useful), _LANES[-1])
+        lanes = next((lanes for lanes in _LANES if lanes >= useful), _LANES[-1])
+        if lanes > _WAITING_LANES and packs == 1 and is_amds(self.targets):
+            return _WAITING_LANES
+        return lanes
 
     @property
     def _packs_of_a_thread(self) -> int:
@@ -201,7 +216,9 @@ class ReductionTemplate(LoopTemplate):
         lanes, vector = int(config["lanes"]), int(config["vector"])
         threads = max(lanes, _BLOCK)
         kept = self._kept_steps(lanes, vector) if config["keep"] else 0
-        scratch = self._scratch_size() if lanes > 32 else 0
+        choices = self._choices(lanes, vector, kept)
+        ways = [way for _, way in choices]
+        scratch = max(map(self._scratch_size, ways)) if lanes > 32 else 0
         steps, rows = self.nest.inner_numel, self.nest.outer_numel
         return self.finished(
             ceil_div(rows, threads // lanes),
@@ -210,11 +227,15 @@ class ReductionTemplate(LoopTemplate):
             lanes=lanes,
             vector=vector,
             steps=kept,
-            xnumel=self._index(rows),
+            xnumel=self.index(rows),
             full=is_multiple(rows, threads // lanes),
-            rnumel=self._index(steps),
+            rnumel=self.index(steps),
             scratch_size=scratch,
-            body=self._variants(vector, kept, scratch=bool(scratch)),
+            cuts=any(way.cut for way in ways),
+            exponentials=any(s.exponentials for way in ways for s in self.stages_of(way.steps)),
+            body=branches(
+                choices, lambda way, indent: self._body(way, indent, scratch=bool(scratch))
+            ),
         )
 
     def _kept_steps(self, lanes: int, vector: int) -> int:
@@ -224,74 +245,116 @@ class ReductionTemplate(LoopTemplate):
             return -(-int(steps) // (lanes * vector))
         return max(_KEPT_ELEMENTS // vector, 1)
 
-    def _variants(self, vector: int, steps: int, *, scratch: bool) -> str:
-        """The device function's statements: more than once where sizes say which serve."""
-        conditions = [f"{self._index.atom(need)} % kVector == 0" for need in self._needs(vector)]
-        ways = [(conditions, vector, steps)]
-        if steps and not self.nest.inner_numel.is_Integer:
-            fits = "rnumel <= kLanes * kVector * kSteps"
-            ways = [([fits, *conditions], vector, steps), (conditions, vector, 0)]
-        if conditions:
-            ways.append(([], 1, 0))
-        _, width, kept = ways[-1]
-        text = self._body(width, kept, 1 if len(ways) == 1 else 2, scratch)
-        for needed, width, kept in reversed(ways[:-1]):
-            body = self._body(width, kept, 2, scratch)
-            text = f"  if ({' && '.join(needed)}) {{\n{body}\n  }} else {{\n{text}\n  }}"
-        return text
+    def _choices(self, lanes: int, vector: int, steps: int) -> Sequence[Choice[Way]]:
+        """The ways through a row, more than one where sizes say which serve."""
+        conditions, cut = self.conditions(vector), self.cuts_always(vector)
+        fits = "rnumel <= kLanes * kVector * kSteps"
+        kept = steps and not self.nest.inner_numel.is_Integer
+        ways: list[Choice[Way]] = [(conditions, Way(vector, steps, cut))]
+        if kept:
+            ways.insert(0, ([fits, *conditions], Way(vector, steps, cut)))
+            ways[1] = (conditions, Way(vector, cut=cut))
+        if not conditions:
+            return ways
+        if lanes < _FEWEST_CUTTING or self.lead(vector) is None:
+            return [*ways, ([], Way())]
+        if kept and self.shared_loads(Way(vector, steps, cut=True)):
+            ways.append(([fits], Way(vector, steps, cut=True)))
+        return [*ways, ([], Way(vector, cut=True))]
+
+    def conditions(self, vector: int) -> list[str]:
+        """Under which rows begin at whole packs, where that hangs on sizes that are not known."""
+        return [f"{self.index.atom(need)} % kVector == 0" for need in self._needs(vector)]
+
+    def lead(self, vector: int) -> Affine | None:
+        """What says where rows that begin anywhere are cut into packs; None where they cannot."""
+        if vector not in self._leads:
+            axis = self._inner_axis
+            self._leads[vector] = cutting.lead(self.nest, axis, vector) if axis else None
+        return self._leads[vector]
+
+    def cuts_all(self, vector: int) -> bool:
+        """Whether all that moves in packs where rows begin at them does so where they are cut."""
+        cut = self._cut(vector)
+        return all(access in cut for access in self._packs(vector))
+
+    def cuts_always(self, vector: int) -> bool:
+        """Whether rows are cut whatever their sizes: where no sizes align packs of half the width,
+        and rows have enough for each thread."""
+        if vector == 1 or self.lead(vector) is None:
+            return False
+        aligned = any(self._packs(n) for n in _VECTORS if vector <= 2 * n and n > 1)
+        steps = self.hint(self.nest.inner_numel)
+        return not aligned and steps >= 2 * _FEWEST_CUTTING * vector
+
+    def _cut(self, vector: int) -> list[Access]:
+        """What moves in packs where rows are cut."""
+        lead, axis = self.lead(vector), self._inner_axis
+        if lead is None or axis is None:
+            return []
+        moves = cutting.moves_with
+        return [a for a in self.nest.accesses if moves(self.nest, a, lead, axis, vector)]
 
     @cached_property
-    def _index(self) -> IndexPrinter:
-        return self.printer(self.lines(), 1).index
-
-    def _body(self, vector: int, steps: int, indent: int, scratch: bool) -> str:
-        """Those of one way, which are the same for any number of lanes that use ``scratch`` alike;
-        ``steps`` of a thread where what it reads stays in registers, else 0."""
-        way = (vector, steps, indent, scratch)
-        if way not in self._bodies:
-            body = RowBody(self, vector, steps, indent, scratch=scratch)
-            self._bodies[way] = str(body.text())
-        return self._bodies[way]
-
-    @cached_property
-    def _bodies(self) -> dict[tuple[int, int, int, bool], str]:
+    def _leads(self) -> dict[int, Affine | None]:
         return {}
 
-    def _scratch_size(self) -> int:
+    @cached_property
+    def index(self) -> IndexPrinter:
+        """Prints sizes in the device functions."""
+        return self.printer(self.lines(), Way()).index
+
+    def _body(self, way: Way, indent: int, *, scratch: bool) -> str:
+        """The statements of one way, which are the same for any number of lanes that use
+        ``scratch`` alike."""
+        key = (way, indent, scratch)
+        if key not in self._bodies:
+            self._bodies[key] = str(RowBody(self, way, indent, scratch=scratch).text())
+        return self._bodies[key]
+
+    @cached_property
+    def _bodies(self) -> dict[tuple[Way, int, bool], str]:
+        return {}
+
+    def _scratch_size(self, way: Way) -> int:
         """Bytes of the widest value that is combined; of two, where one is after another."""
         sizes = [
-            16 if finds_index(s.kind) else s.accumulate.compute.itemsize
-            for s in self.nest.statements
-            if s.kind is not None
+            accumulator_bytes(statement, stage)
+            for stage in self.stages_of(way.steps)
+            for statement in stage.reductions
         ]
         return max(sizes, default=0) * min(len(sizes), 2)
 
-    def printer(self, lines: Lines, vector: int) -> NestPrinter:
-        axis = self._inner_axis
-        pack = Pack(axis, vector, checked=bool(self._needs(vector))) if axis else None
+    def printer(self, lines: Lines, way: Way) -> NestPrinter:
+        axis, vector = self._inner_axis, way.vector
+        pack = None
+        if axis is not None:
+            lead = self.lead(vector) if way.cut else None
+            pack = Pack(axis, vector, checked=bool(self._needs(vector)), lead=lead)
         return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
 
-    def shared_loads(self, vector: int) -> list[Load]:
+    def shared_loads(self, way: Way) -> list[Load]:
         """Reads that change along the row and that more than one loop does."""
-        return [load for load, readers in self._row_loads(vector).items() if len(readers) > 1]
+        return [load for load, readers in self._row_loads(way).items() if len(readers) > 1]
 
-    def later_loads(self, vector: int) -> Mapping[Load, int]:
+    def later_loads(self, way: Way) -> Mapping[Load, int]:
         """Reads of inputs that change along the row and that one loop alone does, not the first:
         which one."""
         return {
             load: readers[0]
-            for load, readers in self._row_loads(vector).items()
+            for load, readers in self._row_loads(way).items()
             if len(readers) == 1 and readers[0] > 0 and load.buffer in self.nest.inputs
         }
 
-    def _row_loads(self, vector: int) -> dict[Load, list[int]]:
+    def _row_loads(self, way: Way) -> dict[Load, list[int]]:
         """Reads that change along the row, with the numbers of the stages whose loops do them."""
-        if vector not in self._found_loads:
-            self._found_loads[vector] = self._find_row_loads(vector)
-        return self._found_loads[vector]
+        way = replace(way, steps=0)
+        if way not in self._found_loads:
+            self._found_loads[way] = self._find_row_loads(way)
+        return self._found_loads[way]
 
     @cached_property
-    def _found_loads(self) -> dict[int, dict[Load, list[int]]]:
+    def _found_loads(self) -> dict[Way, dict[Load, list[int]]]:
         return {}
 
     def read_once(self, *, kept: bool) -> frozenset[str]:
@@ -318,15 +381,15 @@ class ReductionTemplate(LoopTemplate):
                 found.add(self.memory[buffer].pointer)
         return frozenset(found)
 
-    def _find_row_loads(self, vector: int) -> dict[Load, list[int]]:
-        printer = self.printer(self.lines(), vector)
+    def _find_row_loads(self, way: Way) -> dict[Load, list[int]]:
+        printer = self.printer(self.lines(), way)
         inner = {axis.var for axis in self.nest.inner}
         seen: dict[Load, list[int]] = {}
         for number, stage in enumerate(self.stages):
             for load in dict.fromkeys(part for s in stage.loop for part in loads(s.value)):
                 access = self.nest.access(load.buffer, load.index)
                 moves = inner & (set(access.offset.coefficients) | access.offset.nonlinear)
-                legal = printer.is_packed(load) if vector > 1 else not access.masked
+                legal = printer.is_packed(load) if way.vector > 1 else not access.masked
                 if moves and legal and load.buffer not in self.nest.outputs:
                     seen.setdefault(load, []).append(number)
         return seen

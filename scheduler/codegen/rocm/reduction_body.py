@@ -16,12 +16,29 @@ from scheduler.codegen.cpp.values import convert, hold
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
-from scheduler.codegen.rocm.stages import Stage, advanced, begun, combination, finds_index
+from scheduler.codegen.rocm.reduction_exponentials import (
+    adds_element,
+    pair,
+    pairs_of,
+    steps_together,
+    together,
+)
+from scheduler.codegen.rocm.stages import (
+    Stage,
+    SumOfExponentials,
+    advanced,
+    begun,
+    combination,
+    finds_index,
+    joined,
+)
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load
 
 _IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are under way at once
 _STREAMED = 8  # the same of packs that are read once, and driven out of caches first
+# The column of that number where a thread's are apart; the last one again where there are no more.
+STRIDED = "kiln::index_min(row + j * kAcross, xnumel - 1)"
 _LONG_STEP = 24  # lines of a step that is not repeated
 
 
@@ -32,13 +49,17 @@ class Shares:
     ``lanes`` threads of a block and ``split`` blocks share a row; a thread takes ``vector``
     neighbouring steps at a time. With ``columns`` the threads of a block that stand side by side
     take that many neighbouring rows each instead, and ``lanes`` of them, one behind the other,
-    share those; 0 without.
+    share those; 0 without. With ``cut`` rows begin anywhere, and are cut where packs are aligned;
+    with ``strided`` a thread's columns are as far apart as threads are side by side: what no pack
+    can read is read by neighbours beside one another.
     """
 
     lanes: int
     vector: int = 1
     columns: int = 0
     split: int = 1
+    cut: bool = False
+    strided: bool = False
 
     @property
     def slots(self) -> int:
@@ -60,6 +81,8 @@ def accumulator_bytes(statement: Statement, stage: Stage) -> int:
     if finds_index(statement.kind):
         return 16  # kiln::Found: a value and an index of 8 bytes
     each = statement.accumulate.compute.itemsize
+    if statement.name in stage.exponentials:
+        return 2 * each
     return 4 * each if statement.name in stage.points else each
 
 
@@ -81,6 +104,13 @@ def unroll(lines: Lines, stage: Stage, step: Lines, *, packed: bool, streamed: b
         lines.add(f"#pragma unroll {packs if packed else _SINGLE_IN_FLIGHT}", ())
 
 
+def cut_row(printer: NestPrinter, begin: str, end: str) -> str:
+    """The statement that cuts these steps of a row into packs, and those before and behind them."""
+    assert printer.cut is not None
+    row = printer.index(printer.cut)
+    return f"const auto cut = kiln::cut_row<kVector, index_t>({row}, {begin}, {end});"
+
+
 class SharedBody:
     """Prints one device function: the stages in the order in which it does them."""
 
@@ -99,7 +129,11 @@ class SharedBody:
         self._partials = kept
         self._accumulators: dict[str, str] = {}
         self._points: dict[str, Load] = {}
+        self._exponentials: dict[str, SumOfExponentials] = {}
+        self._tops: dict[str, str] = {}  # of reductions by name: which one gives their result too
+        self._place = "[j]" if shares.vector > 1 else ""  # of an element that others come with
         self._rows = 0
+        self._cut = printer.cut is not None
         self._at = "" if not shares.columns else "[j]" if shares.columns > 1 else "[0]"
 
     # -- stages ----------------------------------------------------------------------------------
@@ -107,6 +141,8 @@ class SharedBody:
     def outer(self) -> None:
         """The variables of the thread's row, or of its first one."""
         self.printer.decode("xindex", self.nest.outer)
+        if self._cut:
+            self.lines.add(cut_row(self.printer, "rbegin", "rend"), ())
 
     def reduce(self, stage: Stage) -> None:
         """The stage's loop over the block's part of the row, combined over the block."""
@@ -174,12 +210,20 @@ class SharedBody:
     def _combination(self, statement: Statement) -> tuple[str, str]:
         """The operation and the type of what it combines."""
         operation, cpp = combination(statement)
+        if statement.name in self._exponentials:
+            power = self._exponentials[statement.name].power
+            return pair(statement, fast=self.printer.values.is_fast(power))
         if statement.name in self._points:
             return f"kiln::JoinMoments<{cpp}>", f"kiln::Moments<{cpp}>"
         return operation, cpp
 
+    def _has_moments(self, statement: Statement) -> bool:
+        return statement.name in self._points and statement.name not in self._exponentials
+
     def _declare(self, stage: Stage) -> None:
         self._points |= stage.points
+        self._exponentials |= stage.exponentials
+        self._tops |= {found.top: name for name, found in stage.exponentials.items()}
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
@@ -191,15 +235,8 @@ class SharedBody:
             self._each_column(f"{name}{self._at} = {operation}::zero;", statement)
 
     def _loop(self, stage: Stage) -> None:
-        step = self.lines.nested()
-        outside, self.lines = self.lines, step
-        self.printer.lines = self.printer.values.lines = step
-        with self.printer.values.scope():
-            self.printer.decode("rindex", self.nest.inner)
-            self.printer.run(stage.loop, self._sink)
-        self.lines = self.printer.lines = self.printer.values.lines = outside
         for statement in stage.reductions:
-            if statement.name in self._points:
+            if self._has_moments(statement):
                 columns = "[kColumns]" if self.shares.columns else ""
                 cpp = statement.accumulate.compute.cpp
                 name = self._accumulators[statement.name]
@@ -207,31 +244,85 @@ class SharedBody:
                 self.lines.add(text, statement.store.nodes)
         packed = max(self.shares.vector, self.shares.columns) > 1
         streamed = bool(self.printer.read_once)
-        unroll(self.lines, stage, step, packed=packed, streamed=streamed)
         each = " * kVector" if self.shares.vector > 1 else ""
-        first = f"rbegin + lane{each}"
-        head = f"for (index_t rindex = {first}; rindex < rend; rindex += kLanes{each})"
+        begin, end = ("cut.first", "cut.last") if self._cut else ("rbegin", "rend")
+        begin = first = f"{begin} + lane{each}"
+        if stage.exponentials and self.shares.vector == 1:
+            begin = self._several_steps(stage, first)
+        step = self._one_step(stage)
+        if begin == first:
+            unroll(self.lines, stage, step, packed=packed, streamed=streamed)
+        head = f"for (index_t rindex = {begin}; rindex < {end}; rindex += kLanes{each})"
         with self.lines.block(head):
             self.lines.extend(step)
         for statement in stage.reductions:
-            accumulator = self._accumulators[statement.name]
-            name = f"{accumulator}{self._at}"
-            if statement.name in self._points:
-                moments = f"{accumulator}_elements{self._at}.moments()"
-                self._each_column(f"{name} = {moments};", statement)
             if finds_index(statement.kind):
-                self._each_column(begun(statement, name, first, "rend"), statement)
+                name = f"{self._accumulators[statement.name]}{self._at}"
+                self._each_column(begun(statement, name, first, end), statement)
+        if self._cut:
+            self._edges(stage)
+        for statement in stage.reductions:
+            if self._has_moments(statement):
+                accumulator = self._accumulators[statement.name]
+                moments = f"{accumulator}_elements{self._at}.moments()"
+                self._each_column(f"{accumulator}{self._at} = {moments};", statement)
 
-    def _sink(self, statement: Statement) -> None:
+    def _edges(self, stage: Stage) -> None:
+        """The stage's loop over the steps that are in no pack."""
+        with (
+            self.lines.block("for (index_t edge = lane; edge < cut.edges; edge += kLanes)"),
+            self.printer.one_by_one({}),
+            self.printer.values.scope(),
+        ):
+            self.lines.add("const index_t rindex = cut.edge(edge);", ())
+            self.printer.decode("rindex", self.nest.inner)
+            self.printer.run(stage.loop, lambda statement: self._sink(statement, edge=True))
+
+    def _several_steps(self, stage: Stage, first: str) -> str:
+        """Steps whose elements are taken in together, of rows that are read one by one; gives the
+        first that is left."""
+        begin, columns = f"rgroup{len(self._accumulators)}", bool(self.shares.columns)
+        with steps_together(
+            self.lines, pairs_of(stage, self._accumulators), begin, first, columns=columns
+        ):
+            self._place = "[k]"
+            self._at_each_step(stage)
+            self._place = ""
+        self.lines.add("#pragma unroll 1", ())
+        return begin
+
+    def _one_step(self, stage: Stage) -> Lines:
+        step = self.lines.nested()
+        outside, self.lines = self.lines, step
+        self.printer.lines = self.printer.values.lines = step
+        self._at_each_step(stage)
+        self.lines = self.printer.lines = self.printer.values.lines = outside
+        return step
+
+    def _at_each_step(self, stage: Stage) -> None:
+        pairs = pairs_of(stage, self._accumulators) if self.shares.vector > 1 else {}
+        with self.printer.values.scope():
+            self.printer.decode("rindex", self.nest.inner)
+            with together(self.lines, pairs, "kVector"):
+                self.printer.run(stage.loop, self._sink)
+
+    def _sink(self, statement: Statement, *, edge: bool = False) -> None:
         if statement.kind is None:
             self.printer.store(statement)
             return
         values = self.printer.values
         with values.computing(statement.store.nodes):
             text, name = values.value(statement.value), self._accumulators[statement.name]
+            if statement.name in self._exponentials:
+                place = "" if edge else self._place
+                values.lines.add(adds_element(statement, name, text, self._at, place))
+                return
             if statement.name in self._points:
                 element = convert(text, statement.value.dtype, statement.accumulate.compute)
                 values.lines.add(f"{name}_elements{self._at}.add({element});")
+                return
+            if edge:
+                values.lines.add(joined(statement, name, text))
                 return
             packed = self.shares.vector > 1
             values.lines.add(advanced(statement, f"{name}{self._at}", text, packed=packed))
@@ -259,6 +350,8 @@ class SharedBody:
                 self.printer.values.bind(Accumulator(dtype, statement.name), result)
 
     def _result(self, statement: Statement) -> str:
+        if statement.name in self._tops:
+            return f"{self._accumulators[self._tops[statement.name]]}{self._at}.top()"
         name = f"{self._accumulators[statement.name]}{self._at}"
         if statement.name in self._points:
             return f"{name}.about({self.printer.values.value(self._points[statement.name])})"
@@ -288,7 +381,7 @@ class SharedBody:
         self._know(statement, name)
 
     def _know(self, statement: Statement, name: str) -> None:
-        if statement.name in self._points:
+        if statement.name in self._points or statement.name in self._tops:
             for held in self._result_types(statement):
                 self.printer.values.bind(Accumulator(held, statement.name), self._result(statement))
         store, dtype = statement.store, self._dtype(statement)
@@ -312,6 +405,7 @@ class SharedBody:
         begin = f" + {offset * self.shares.slots} * static_cast<size_t>(xnumel)" if offset else ""
         place = f"static_cast<size_t>(xindex) * kSplit + {slot}"
         if self.shares.columns:
-            column = " + j" if self.shares.columns > 1 else ""
-            place = f"static_cast<size_t>({slot}) * xnumel + xindex{column}"
+            column = STRIDED if self.shares.strided else "xindex"
+            column += " + j" if self.shares.columns > 1 and not self.shares.strided else ""
+            place = f"static_cast<size_t>({slot}) * xnumel + {column}"
         return f"reinterpret_cast<{cpp}*>(workspace{begin})[{place}]"

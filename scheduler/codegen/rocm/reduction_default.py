@@ -8,17 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.codegen.rocm.reduction_body import Shares
+from scheduler.codegen.rocm.reduction_estimate import fastest_split
 from scheduler.codegen.rocm.reduction_shared import SPLITS, THREADS, SharedReduction
 from scheduler.targets import Target, boards
+from scheduler.targets.amd import AmdHardware
 
 # Compute units of a middling board, for targets of which nothing is published, and for several at
 # once, which share their text.
 _COMPUTE_UNITS = 128
 _BLOCKS_A_UNIT = 2
-_STREAMING_BLOCKS_A_UNIT = 4  # of rows whose packs are read once (measured on an H200)
+_STREAMING_BLOCKS_A_UNIT = 8  # of rows whose packs are read once (measured on an H200)
+# Of columns that are read once, where a thread has enough steps left (measured on an H100).
+_STREAMING_COLUMNS_A_UNIT, _FEWEST_COLUMN_STEPS = 4, 32
 # A row, a column of fewer steps a thread is read in about the time that another launch takes.
 _LONG_ROW, _LONG_COLUMN = 16, 64
 _USUAL_VECTOR = 4
+# Rows that are read twice and lie in a last-level cache meanwhile: a block for each is faster than
+# a further launch where that many of the units have one (by scheduler/cycles).
+_BUSY_UNITS = 2 / 3
+# What of a loop over rows is read in a microsecond by one block of NVIDIA's, and by a full device;
+# and what a launch more takes (measured on an H100 with softmax of 64 rows of 50257 f16: 12.4 µs by
+# a block a row, 14.1 by the best shares).
+_BLOCK_BYTES_US, _DEVICE_BYTES_US, _LAUNCH_US = 25e3, 2.8e6, 2.5
 _FEW_STEPS = 16
 _MOST_LANES = 128  # one behind the other
 _ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB that is read at once
@@ -28,6 +39,12 @@ def compute_units(targets: Sequence[Target]) -> int:
     """Of the one target's first board."""
     found = boards(targets[0].name) if len(targets) == 1 else ()
     return found[0].compute_units if found else _COMPUTE_UNITS
+
+
+def is_amds(targets: Sequence[Target]) -> bool:
+    """Whether all targets are AMD's GPUs, or emulate them: of NVIDIA's the defaults were measured,
+    those of AMD's follow the cycle model."""
+    return all(isinstance(target.hardware, AmdHardware) for target in targets)
 
 
 def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) -> Shares | None:
@@ -41,6 +58,12 @@ def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) ->
     if along_rows:
         if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
             return None
+        if rows >= _BUSY_UNITS * units and _rereads_cached(shared, rows * steps):
+            return None
+        if is_amds(shared.template.targets):
+            return fastest_split(shared, vector, shared.template.targets)
+        if _block_a_row_is_faster(shared, rows, steps):
+            return None
         blocks = _STREAMING_BLOCKS_A_UNIT if shared.read_once else _BLOCKS_A_UNIT
         shares = _split(shared, Shares(THREADS, vector), blocks * units)
         return shares if shares.split > 1 else None
@@ -50,7 +73,27 @@ def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) ->
     shares = Shares(_lanes(rows, width, steps, units), 1, width)
     if steps < _LONG_COLUMN * shares.lanes:
         return shares
-    return _split(shared, shares, _BLOCKS_A_UNIT * units)
+    usual = _split(shared, shares, _BLOCKS_A_UNIT * units)
+    if not shared.read_once:
+        return usual
+    more = _split(shared, shares, _STREAMING_COLUMNS_A_UNIT * units)
+    enough = steps >= _FEWEST_COLUMN_STEPS * more.lanes * more.split
+    return more if enough else usual
+
+
+def _block_a_row_is_faster(shared: SharedReduction, rows: int, steps: int) -> bool:
+    """Whether what one block needs longer for a row's ``steps`` is less than the launch that shares
+    take with each loop."""
+    row = steps * shared.bytes_a_step
+    return row / _BLOCK_BYTES_US < _LAUNCH_US + rows * row / _DEVICE_BYTES_US
+
+
+def _rereads_cached(shared: SharedReduction, elements: int) -> bool:
+    """Whether the one target's first board keeps behind L2 what a further loop reads again."""
+    if shared.loops == 1 or len(shared.template.targets) != 1:
+        return False
+    found = boards(shared.template.targets[0].name)
+    return bool(found) and elements * shared.bytes_a_step <= found[0].last_level_bytes
 
 
 def _lanes(rows: int, width: int, steps: int, units: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.stages import Stage
+from scheduler.codegen.rocm.stages import Stage, in_fewer_loops
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load, Value
@@ -22,14 +22,7 @@ _TYPES = (DType.F32, DType.F64)
 def in_one_loop(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages, with each loop of one sum of squared distances done in the loop before it,
     which sums the same elements."""
-    found: list[Stage] = []
-    for stage in stages:
-        both = _together(found[-1], stage) if found else None
-        if both is None:
-            found.append(stage)
-        else:
-            found[-1] = both
-    return tuple(found)
+    return in_fewer_loops(stages, _together)
 
 
 def _together(before: Stage, stage: Stage) -> Stage | None:

@@ -1,12 +1,13 @@
 """The device function of a reduction whose rows have one block at most: its statements.
 
 What a thread reads more than once is read first, all of it, so that its reads are under way
-together; threads without a row do as the first one's do, and store nothing.
+together; threads without a row do as the first one's do, and store nothing. Of rows that are cut a
+loop goes through the packs first, then through the steps before and behind them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,23 @@ from scheduler.codegen.cpp.values import hold
 from scheduler.codegen.loops.precision import roots
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.reduction_body import unroll
-from scheduler.codegen.rocm.stages import Stage, advanced, begun, combination, finds_index
+from scheduler.codegen.rocm.reduction_body import cut_row, unroll
+from scheduler.codegen.rocm.reduction_exponentials import (
+    adds_element,
+    pair,
+    pairs_of,
+    steps_together,
+    together,
+)
+from scheduler.codegen.rocm.stages import (
+    Stage,
+    advanced,
+    begun,
+    combination,
+    finds_index,
+    joined,
+)
+from scheduler.codegen.rocm.ways import Way
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load, loads
 
@@ -29,42 +45,50 @@ _REGISTER_BYTES = 192
 class RowBody:
     """Prints the device function's statements; the threads of a row are ``kLanes`` in them.
 
-    What a thread reads more than once stays in registers if it has ``steps`` along the row; 0
-    where it reads it again. Sums go by way of ``scratch`` where a row has more than one wave.
+    Sums go by way of ``scratch`` where a row has more than one wave.
     """
 
     def __init__(
-        self,
-        template: ReductionTemplate,
-        vector: int,
-        steps: int,
-        indent: int = 1,
-        *,
-        scratch: bool,
+        self, template: ReductionTemplate, way: Way, indent: int = 1, *, scratch: bool
     ) -> None:
         self.template = template
         self.nest = template.nest
         self.lines = template.lines(indent)
-        self.printer = template.printer(self.lines, vector)
-        self.printer.read_once = template.read_once(kept=steps > 0)
+        self.printer = template.printer(self.lines, way)
+        self._stages = template.stages_of(way.steps)
+        looping = sum(bool(stage.loop) for stage in self._stages)
+        self.printer.read_once = template.read_once(kept=way.steps > 0 or looping == 1)
         self.printer.values.allow_fast(roots(self.nest))
-        self._vector = vector
-        self._kept = template.shared_loads(vector) if steps else []
-        self._later = self._read_early(steps) if steps else {}
+        self._way = way
+        self._vector = way.vector
+        self._kept = template.shared_loads(way) if way.steps else []
+        self._later = self._read_early(way.steps) if way.steps else {}
+        self._edges: dict[Load, str] = {}
         self._accumulators: dict[str, str] = {}
+        self._exponentials = {
+            name: found for stage in self._stages for name, found in stage.exponentials.items()
+        }
+        self._place = "[j]" if way.vector > 1 else ""  # of an element that others come with
         self._rows = 0
         self._has_scratch = scratch
         self._exchanges = 0
 
     def text(self) -> Lines:
         self.printer.decode("xindex", self.nest.outer)
+        if self._way.cut:
+            self._cut()
         if self._kept:
             self._declare_kept()
             self._read_ahead([load for load in self._kept if not load.indirect])
-        for number, stage in enumerate(self.template.stages):
+        for number, stage in enumerate(self._stages):
             following = [load for load, at in self._later.items() if at == number + 1]
             self._stage(stage, following)
         return self.lines
+
+    def _cut(self) -> None:
+        self.lines.add(cut_row(self.printer, "0", "rnumel" if self._kept else "rend"), ())
+        if self._kept:
+            self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
 
     def _read_early(self, steps: int) -> dict[Load, int]:
         """What a later loop alone reads (weights of a norm), as far as registers go: it is under
@@ -72,7 +96,7 @@ class RowBody:
         each = self._vector * steps
         left = _REGISTER_BYTES - sum(each * load.dtype.itemsize for load in self._kept)
         found = {}
-        for load, number in self.template.later_loads(self._vector).items():
+        for load, number in self.template.later_loads(self._way).items():
             left -= each * load.dtype.itemsize
             if left >= 0 and not load.indirect:
                 found[load] = number
@@ -85,6 +109,9 @@ class RowBody:
             cpp = load.dtype.cpp
             element = f"kiln::Pack<{cpp}, {self._vector}>" if self._vector > 1 else cpp
             self.lines.add(f"{element} kept{number}[kSteps];", ())
+            if self._way.cut:
+                self._edges[load] = f"edge{number}"
+                self.lines.add(f"{cpp} edge{number}[kEdges];", ())
         self.printer.keep_in_registers(arrays)
 
     def _read_ahead(self, ahead: list[Load]) -> None:
@@ -97,62 +124,122 @@ class RowBody:
             load: next(s.store.nodes for s in readers if load in set(loads(s.value)))
             for load in ahead
         }
-        with self._steps("rnumel"), self.printer.values.scope():
+        with self._steps(stores=False), self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
             for load in ahead:
                 self.printer.read_kept(load, nodes[load])
+        if self._way.cut:
+            with self._each_edge(stores=False):
+                for load in ahead:
+                    self.printer.read_kept(load, nodes[load])
 
     def _stage(self, stage: Stage, following: list[Load]) -> None:
         """``following``: what the next one reads, to be under way by then."""
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
-            operation, cpp = combination(statement)
+            operation, cpp = self._combination(statement)
             self.lines.add(f"{cpp} {name} = {operation}::zero;", statement.store.nodes)
         if stage.loop:
             self._loop(stage)
         self._read_ahead(following)
         for statement in stage.reductions:
             self._combine(statement)
+            if statement.name not in stage.points:
+                self._reduced(statement, self._result(statement))
+        tops = {found.top: name for name, found in stage.exponentials.items()}
         for statement in stage.after:
-            self._once_a_row(statement)
+            if statement.kind is None:
+                self._once_a_row(statement)
+            elif statement.name in tops:
+                pair_of_both = self._accumulators[tops[statement.name]]
+                self._reduced(statement, f"{pair_of_both}.top()")
+            else:
+                point = self.printer.values.value(stage.points[statement.name])
+                self._reduced(statement, f"{self._accumulators[statement.name]}.about({point})")
+
+    def _combination(self, statement: Statement) -> tuple[str, str]:
+        """The operation and the type of what it combines."""
+        if statement.name not in self._exponentials:
+            return combination(statement)
+        power = self._exponentials[statement.name].power
+        return pair(statement, fast=self.printer.values.is_fast(power))
 
     def _loop(self, stage: Stage) -> None:
         stores = any(statement.kind is None for statement in stage.loop)
         if self._kept:
-            end = "rend" if stores else "rnumel"
-            with self._steps(end):
+            with self._steps(stores=stores):
                 self._at_each_step(stage)
         else:
-            end = "rend"
+            first, end = self._first, self._end(stores=True)
+            if stage.exponentials and self._vector == 1:
+                first = self._several_steps(stage)
             step = self._one_step(stage)
-            streamed = bool(self.printer.read_once)
-            unroll(self.lines, stage, step, packed=self._vector > 1, streamed=streamed)
-            head = f"for (index_t rindex = {self._first}; rindex < rend; rindex += {self._stride})"
+            if first == self._first:
+                streamed = bool(self.printer.read_once)
+                unroll(self.lines, stage, step, packed=self._vector > 1, streamed=streamed)
+            head = f"for (index_t rindex = {first}; rindex < {end}; rindex += {self._stride})"
             with self.lines.block(head):
                 self.lines.extend(step)
         for statement in stage.reductions:
             if finds_index(statement.kind):
                 name = self._accumulators[statement.name]
+                end = self._end(stores=stores or not self._kept)
                 self.lines.add(begun(statement, name, self._first, end), statement.store.nodes)
+        if self._way.cut:
+            with self._each_edge(stores=stores):
+                self.printer.run(stage.loop, self._edge_sink)
 
     @property
     def _first(self) -> str:
         """The thread's first step along the row."""
+        if self._way.cut:
+            return "cut.first + lane * kVector"
         return "lane * kVector" if self._vector > 1 else "lane"
+
+    def _end(self, *, stores: bool) -> str:
+        """Where a thread's steps end; with ``stores`` at once if it has no row."""
+        if self._way.cut:
+            return "cut.last"
+        return "rend" if stores else "rnumel"
 
     @property
     def _stride(self) -> str:
         return "kLanes * kVector" if self._vector > 1 else "kLanes"
 
     @contextmanager
-    def _steps(self, end: str) -> Iterator[None]:
-        """Lines inside run for each step ``k`` of a thread, as far as ``end``."""
+    def _steps(self, *, stores: bool) -> Iterator[None]:
+        """Lines inside run for each step ``k`` of a thread; with ``stores`` if it has a row."""
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int k = 0; k < kSteps; ++k)"):
             self.lines.add(f"const index_t rindex = {self._first} + k * ({self._stride});", ())
-            with self.lines.block(f"if (rindex < {end})"):
+            active = "active && " if self._way.cut and stores else ""
+            with self.lines.block(f"if ({active}rindex < {self._end(stores=stores)})"):
                 yield
+
+    @contextmanager
+    def _each_edge(self, *, stores: bool) -> Iterator[None]:
+        """Lines inside run at each step of a thread that is in no pack."""
+        if not self._kept:
+            head = "for (index_t edge = lane; edge < cut.edges; edge += kLanes)"
+            with self.lines.block(head), self._at_edge("edge", {}):
+                yield
+            return
+        self.lines.add("#pragma unroll", ())
+        active = "active && " if stores else ""
+        with (
+            self.lines.block("for (int k = 0; k < kEdges; ++k)"),
+            self.lines.block(f"if ({active}lane + k * kLanes < cut.edges)"),
+            self._at_edge("lane + k * kLanes", self._edges),
+        ):
+            yield
+
+    @contextmanager
+    def _at_edge(self, number: str, kept: Mapping[Load, str]) -> Iterator[None]:
+        with self.printer.one_by_one(kept), self.printer.values.scope():
+            self.lines.add(f"const index_t rindex = cut.edge({number});", ())
+            self.printer.decode("rindex", self.nest.inner)
+            yield
 
     def _one_step(self, stage: Stage) -> Lines:
         step = self.lines.nested()
@@ -162,10 +249,23 @@ class RowBody:
         self.lines = self.printer.lines = self.printer.values.lines = outside
         return step
 
+    def _several_steps(self, stage: Stage) -> str:
+        """Steps whose elements are taken in together, of rows that are read one by one; gives the
+        first that is left."""
+        begin = f"rgroup{len(self._accumulators)}"
+        with steps_together(self.lines, pairs_of(stage, self._accumulators), begin, self._first):
+            self._place = "[k]"
+            self._at_each_step(stage)
+            self._place = ""
+        self.lines.add("#pragma unroll 1", ())
+        return begin
+
     def _at_each_step(self, stage: Stage) -> None:
+        pairs = pairs_of(stage, self._accumulators) if self._vector > 1 else {}
         with self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
-            self.printer.run(stage.loop, self._sink)
+            with together(self.lines, pairs, "kVector"):
+                self.printer.run(stage.loop, self._sink)
 
     def _sink(self, statement: Statement) -> None:
         if statement.kind is None:
@@ -175,16 +275,37 @@ class RowBody:
         with values.computing(statement.store.nodes):
             text = values.value(statement.value)
             name = self._accumulators[statement.name]
+            if statement.name in self._exponentials:
+                values.lines.add(adds_element(statement, name, text, "", self._place))
+                return
             values.lines.add(advanced(statement, name, text, packed=self._vector > 1))
+
+    def _edge_sink(self, statement: Statement) -> None:
+        if statement.kind is None:
+            self.printer.store(statement)
+            return
+        values = self.printer.values
+        with values.computing(statement.store.nodes):
+            text = values.value(statement.value)
+            name = self._accumulators[statement.name]
+            if statement.name in self._exponentials:
+                values.lines.add(adds_element(statement, name, text, "", ""))
+                return
+            values.lines.add(joined(statement, name, text))
 
     def _combine(self, statement: Statement) -> None:
         name = self._accumulators[statement.name]
-        operation, _ = combination(statement)
+        operation, _ = self._combination(statement)
         operands = f"{name}, {operation}(), {self._scratch()}"
         text = f"{name} = kiln::lanes_exchange<kLanes, kThreads>({operands});"
         self.lines.add(text, statement.store.nodes)
-        index = f"static_cast<int64_t>({name}.index)"
-        result = index if finds_index(statement.kind) else name
+
+    def _result(self, statement: Statement) -> str:
+        name = self._accumulators[statement.name]
+        return f"static_cast<int64_t>({name}.index)" if finds_index(statement.kind) else name
+
+    def _reduced(self, statement: Statement, result: str) -> None:
+        """What is stored of a reduction, ``result``, and what reads it from here on."""
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
         values = self.printer.values
         values.bind(Accumulator(dtype.compute, statement.name), result)

@@ -2,13 +2,14 @@
 
 With ``split`` a row's reduction is a launch more for each loop of sums: partial results go through
 a workspace, and are combined in one order (docs/adr/0029). With ``columns`` neighbouring threads
-take neighbouring rows, which lie beside each other in memory.
+take neighbouring rows, which lie beside each other in memory. Where sizes that are not known say
+whether packs are aligned, rows are cut, and a thread's columns apart instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,18 @@ from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.launch import KERNEL
 from scheduler.codegen.rocm.reduction_body import (
+    STRIDED,
     Partials,
     SharedBody,
     Shares,
     accumulator_bytes,
     partials,
 )
+from scheduler.codegen.rocm.reduction_exponentials import exponentials_in_one_loop
 from scheduler.codegen.rocm.reduction_moments import in_one_loop
-from scheduler.codegen.rocm.stages import Stage
+from scheduler.codegen.rocm.reduction_plan import Function, functions, gathering, statements
 from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.rocm.ways import Choice, branches
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
@@ -51,51 +55,6 @@ _LDS_BYTES = 48 * 1024  # what a block has on every target without asking for mo
 # keep every device busy: more would only be more to combine.
 _STEPS = 4
 _MOST_BLOCKS = 4096
-_GATHERING_LANES, _MOST_GATHERING = 16, 64
-_GATHERED = 8  # parts of a row that a thread combines
-
-
-@dataclass(frozen=True)
-class Function:
-    """A device function: ``before`` are the stages whose results it takes from the workspace (the
-    last one's rows are not stored yet), ``own`` those that it goes through itself, and whether
-    their sums are left to the next one. One that ``totals`` only combines parts for the others."""
-
-    before: tuple[Stage, ...]
-    own: tuple[Stage, ...]
-    saves: bool
-    totals: bool = False
-
-    @property
-    def loops(self) -> bool:
-        """Whether it goes through rows."""
-        return any(stage.loop for stage in self.own)
-
-    @property
-    def only_combines(self) -> bool:
-        """Whether it reads nothing of the launch before but the workspace."""
-        return bool(self.before) and not self.loops
-
-
-def functions(stages: Sequence[Stage], shares: Shares) -> tuple[Function, ...]:
-    """What each launch does: with one block a row all of it, otherwise up to the next sums.
-
-    Every block of the next launch combines the parts of its rows, which of columns would be as
-    much to read as the columns themselves: theirs are combined by a launch in between.
-    """
-    if shares.split == 1:
-        return (Function((), tuple(stages), saves=False),)
-    found: list[Function] = []
-    done = 0
-    for position, stage in enumerate(stages):
-        if stage.reductions:
-            own = tuple(stages[done : position + 1])
-            found.append(Function(tuple(stages[:done]), own, saves=True))
-            done = position + 1
-            if shares.columns and any(later.loop for later in stages[done:]):
-                found.append(Function((stage,), (), saves=False, totals=True))
-    found.append(Function(tuple(stages[:done]), tuple(stages[done:]), saves=False))
-    return tuple(found)
 
 
 def shares_of(config: Config) -> Shares:
@@ -142,7 +101,7 @@ class SharedReduction:
     def __init__(self, template: ReductionTemplate) -> None:
         self.template = template
         self.nest = template.nest
-        self.stages = in_one_loop(template.stages)
+        self.stages = exponentials_in_one_loop(in_one_loop(template.stages))
 
     # -- rules -----------------------------------------------------------------------------------
 
@@ -184,13 +143,29 @@ class SharedReduction:
 
     def _reject_packs(self, width: int, axis: Axis) -> Rejected | None:
         if width > 1:
-            packs = [a for a in self._loop_accesses if self.nest.is_vector(a, axis, width)]
+            packs = self._column_packs(width, axis)
             if not packs:
                 return illegal(f"no access is a run of {width} aligned rows")
             widest = max(self.template.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
             if width * widest > _WIDEST_BYTES:
                 return illegal(f"{width} elements of {widest} bytes are more than 16")
         return None
+
+    def _column_packs(self, width: int, axis: Axis) -> list[Access]:
+        """What is read and written of several neighbouring rows at once."""
+        needs = self.nest.vector_needs
+        return [a for a in self._loop_accesses if needs(a, axis, width) is not None]
+
+    def _column_conditions(self, width: int) -> list[str]:
+        """Under which that is aligned, where that hangs on sizes that are not known."""
+        axis = self.columns_axis
+        if axis is None or width <= 1:
+            return []
+        packs = self._column_packs(width, axis)
+        needs = dict.fromkeys(
+            need for a in packs for need in self.nest.vector_needs(a, axis, width) or ()
+        )
+        return [f"{self.template.index.atom(need)} % kColumns == 0" for need in needs]
 
     @cached_property
     def widest_columns(self) -> int:
@@ -231,7 +206,7 @@ class SharedReduction:
         template, split = self.template, shares.split
         kept = partials(self.stages)
         plan = functions(self.stages, shares)
-        index = self._printer(template.lines(), Shares(1)).index
+        index = template.index
         rows = self.nest.outer_numel
         workspace = rows * (shares.slots * kept.row_bytes) if split > 1 else as_expr(0)
         made = [self._function(plan, number, shares, kept) for number in range(len(plan))]
@@ -245,7 +220,9 @@ class SharedReduction:
             workspace=template.host(workspace).grid if split > 1 else "",
             xnumel=index(rows),
             rnumel=index(self.nest.inner_numel),
-            moments=any(stage.points for stage in self.stages),
+            moments=any(stage.has_moments for stage in self.stages),
+            exponentials=any(stage.exponentials for stage in self.stages),
+            cuts=any(texts["cuts"] for texts, _ in made),
             powers=False,
             host=template.host(rows),
         )
@@ -259,33 +236,61 @@ class SharedReduction:
         def follows(place: int) -> bool:
             return 0 < place < len(plan) and plan[place].only_combines
 
-        own = shares if function.loops else _gathering(shares)
-        lines = template.lines()
-        body = SharedBody(self._printer(lines, own), template.memory, own, kept)
-        _print(body, function)
+        def body(shares: Shares, indent: int) -> str:
+            lines = template.lines(indent)
+            printer = self._printer(lines, shares)
+            statements(SharedBody(printer, template.memory, shares, kept), function)
+            return str(lines)
+
+        own = shares if function.loops else gathering(shares)
+        choices = self._choices(own)
+        conditions = self._column_conditions(own.columns)
         blocks = self.blocks(own)
         parts = shares.split if function.loops else 1
         scratch = self._scratch_bytes(own)
-        name = KERNEL if len(plan) == 1 else f"KERNEL_NAME_{_suffix(function, number)}"
+        name = KERNEL if len(plan) == 1 else f"KERNEL_NAME_{function.name(number)}"
         more = ("workspace",) if shares.split > 1 else ()
         launch = template.launch(name, blocks, THREADS, scratch, more, parts)
         return {
             "name": name,
-            "about": _about(function) if len(plan) > 1 else "",
+            "about": function.about if len(plan) > 1 else "",
             "shares": own,
             "scratch": scratch,
             "loops": function.loops,
             "follows": follows(number),
             "leads": follows(number + 1),
             "unit": own.vector if own.columns else own.lanes * own.vector,
-            "body": lines,
+            "body": body(own, 2) if conditions else branches(choices, body),
+            "aligned": " && ".join(conditions),
+            "strided": body(replace(own, strided=True), 2) if conditions else "",
+            "cuts": any(each.cut for _, each in choices),
             "blocks": template.host(blocks).grid,
             "parts": parts,
         }, launch
 
+    def _choices(self, shares: Shares) -> Sequence[Choice[Shares]]:
+        """The ways through a row, more than one where sizes say which serve."""
+        conditions = self.template.conditions(shares.vector)
+        if not shares.columns and self.template.cuts_always(shares.vector):
+            return [([], replace(shares, cut=True))]
+        if shares.columns or not conditions:
+            return [([], shares)]
+        if self.template.lead(shares.vector) is None:
+            return [(conditions, shares), ([], replace(shares, vector=1))]
+        cut = replace(shares, cut=True)
+        if self.template.cuts_all(shares.vector):
+            return [([], cut)]
+        return [(conditions, shares), ([], cut)]
+
     def _printer(self, lines: Lines, shares: Shares) -> NestPrinter:
-        axes = self.nest.outer if shares.columns else self.nest.inner
-        pack = Pack(axes[-1], shares.columns or shares.vector) if axes else None
+        axes, width = self.nest.inner, shares.vector
+        lead = self.template.lead(width) if shares.cut else None
+        checked = bool(self.template.conditions(width))
+        if shares.columns:
+            axes, width = self.nest.outer, shares.columns
+            checked = bool(self._column_conditions(width))
+        strided = STRIDED if shares.strided else ""
+        pack = Pack(axes[-1], width, checked, lead, strided) if axes else None
         printer = NestPrinter(self.nest, lines, self.template.memory, pack, self.template.renamed)
         printer.values.allow_fast(roots(self.nest))
         printer.read_once = self.read_once
@@ -295,8 +300,18 @@ class SharedReduction:
     def read_once(self) -> frozenset[str]:
         """Pointers through which each element is read once: a second loop reads all again, unless
         both became one."""
-        looping = sum(bool(stage.loop) for stage in self.stages)
-        return self.template.read_once(kept=True) if looping == 1 else frozenset()
+        return self.template.read_once(kept=True) if self.loops == 1 else frozenset()
+
+    @property
+    def loops(self) -> int:
+        """How often a row is gone through."""
+        return sum(bool(stage.loop) for stage in self.stages)
+
+    @property
+    def bytes_a_step(self) -> int:
+        """That are read of all buffers for one element of a row."""
+        read = {access.buffer for access in self._loop_accesses if not access.written}
+        return sum(self.template.lowered.buffers[name].dtype.itemsize for name in read)
 
     def blocks(self, shares: Shares) -> Expr:
         """Blocks that have all rows, each its part of them."""
@@ -320,51 +335,3 @@ def _reject_narrow(width: int, widest: int) -> Rejected | None:
     if 2 * width < widest:
         return illegal(f"reads of {width} elements where {widest} can be read at once")
     return None
-
-
-def _gathering(shares: Shares) -> Shares:
-    """Of a launch that only combines parts: a few for each thread."""
-    if shares.columns:
-        lanes = max(min(_GATHERING_LANES, shares.split), min(_MOST_GATHERING, shares.split // 8))
-        return replace(shares, columns=1, lanes=lanes)
-    lanes = max(1, shares.split // _GATHERED)
-    return replace(shares, vector=1, lanes=lanes)
-
-
-def _print(body: SharedBody, function: Function) -> None:
-    body.outer()
-    if function.totals:
-        (stage,) = function.before
-        body.gather(stage)
-        body.save(stage, "kSplit")
-        return
-    for position, stage in enumerate(function.before):
-        last = position == len(function.before) - 1
-        if stage.reductions and body.shares.columns and (function.loops or not last):
-            body.recall(stage)
-        elif stage.reductions:
-            body.gather(stage)
-        body.finish(stage, stores=last)
-    for position, stage in enumerate(function.own):
-        body.reduce(stage)
-        if function.saves and position == len(function.own) - 1:
-            body.save(stage)
-        else:
-            body.finish(stage, stores=True)
-
-
-def _suffix(function: Function, number: int) -> str:
-    if function.totals:
-        return f"total{number}"
-    if function.saves:
-        return f"part{number}"
-    return "rest" if function.loops else "finish"
-
-
-def _about(function: Function) -> str:
-    """What a launch is for."""
-    if function.saves:
-        return "Each block's part of the sums, to the workspace."
-    if function.totals:
-        return "All parts together, always in one order, to the workspace."
-    return "All parts together, always in one order, and what follows from them."

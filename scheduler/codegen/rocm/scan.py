@@ -2,34 +2,41 @@
 
 Each step combines across the threads and goes on from the last step's total. With ``split`` several
 blocks share a row: one launch leaves each block's total in a workspace, the next one begins each
-block with those before it (docs/adr/0029).
+block with those before it (docs/adr/0029). Rows that need not begin at whole packs are cut where
+memory is aligned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import TypeAlias
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops import cutting
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.launch import KERNEL
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.reduction_body import Partials, SharedBody, Shares, partials
 from scheduler.codegen.rocm.reduction_default import compute_units
+from scheduler.codegen.rocm.scan_body import ScanBody, shift
 from scheduler.codegen.rocm.scan_columns import THREADS, render
-from scheduler.codegen.rocm.stages import Stage, combination
+from scheduler.codegen.rocm.stages import Stage
 from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.rocm.ways import Choice, branches
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, ReductionKind
-from scheduler.ir.values import Accumulator
 from scheduler.outcome import Rejected
+
+Numbered: TypeAlias = tuple[int, Statement]
 
 _LANES = (1, 8, 32, 64, 128, 256, 512, 1024)
 _BLOCK = 256
@@ -88,13 +95,27 @@ class ScanTemplate(LoopTemplate):
 
     def _reject_items(self, items: int, along: Axis | None = None) -> Rejected | None:
         axis = along or (self.nest.inner[-1] if self.nest.inner else None)
-        packs = [a for a in self.nest.accesses if axis and self.nest.is_vector(a, axis, items)]
-        if not packs or len(packs) < len(self.nest.accesses):
+        if axis is None or not (
+            self._aligns(axis, items) or (along is None and self._cuts_always(items))
+        ):
             return illegal(f"not every access is a run of {items} aligned elements")
-        widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
+        accesses = self.nest.accesses
+        widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in accesses)
         if items * widest > _WIDEST_BYTES:
             return illegal(f"{items} elements of {widest} bytes are more than 16")
         return None
+
+    def _aligns(self, axis: Axis, items: int) -> bool:
+        """Whether there are sizes for which packs along an axis are aligned, whatever moves."""
+        needs = self.nest.vector_needs
+        return all(needs(access, axis, items) is not None for access in self.nest.accesses)
+
+    def _cuts_always(self, items: int) -> bool:
+        """Whether rows are cut whatever their sizes: where none align packs, and rows are long."""
+        if items == 1 or self._lead(items) is None:
+            return False
+        long = self.hint(self.nest.inner_numel) >= _LONG_ROW * items
+        return long and not self._aligns(self.nest.inner[-1], items)
 
     def _reject_split(self, unit: int, split: int) -> Rejected | None:
         steps = self.hint(self.nest.inner_numel)
@@ -153,12 +174,12 @@ class ScanTemplate(LoopTemplate):
         rows = self.nest.outer_numel
         blocks = ceil_div(rows, threads // lanes)
         workspace = rows * (split * kept.row_bytes) if split > 1 else as_expr(0)
-        host = self.host(blocks)
+        host, shares = self.host(blocks), Shares(lanes, items, 0, split)
         functions = [
             {**texts, "blocks": host.grid, "parts": split}
-            for texts in self._functions(Shares(lanes, items, 0, split), kept)
+            for texts in self._functions(shares, kept)
         ]
-        index = self._printer(self.lines(), 1).index
+        index = self.index
         text = kernel_text(self.name).render(
             header=self.header(),
             index_type=self.index_type,
@@ -173,6 +194,7 @@ class ScanTemplate(LoopTemplate):
             scratch=scratch,
             xnumel=index(rows),
             rnumel=index(self.nest.inner_numel),
+            cuts=any(shares.cut for _, shares in self._choices(shares)),
             powers=any(s.kind is ReductionKind.LOGSUMEXP for s in self.nest.statements),
             host=host,
         )
@@ -191,144 +213,102 @@ class ScanTemplate(LoopTemplate):
 
     def _functions(self, shares: Shares, kept: Partials) -> list[dict[str, str]]:
         """All scans in one launch where a row has a block; otherwise two for each."""
+        choices = self._choices(shares)
+        scans = [*enumerate(self.nest.statements)]
+
+        def all_scans(shares: Shares, indent: int) -> str:
+            return self._scans(self._printer(self.lines(indent), shares), shares, scans, None)
+
         if shares.split == 1:
-            lines = self.lines()
-            printer = self._printer(lines, shares.vector)
-            printer.decode("xindex", self.nest.outer)
-            for number, statement in enumerate(self.nest.statements):
-                _Scan(self, printer, statement, shares, f"carry{number}").print()
-            return [{"name": KERNEL, "about": "", "body": str(lines)}]
+            return [{"name": KERNEL, "about": "", "body": branches(choices, all_scans)}]
         found = []
-        for number, statement in enumerate(self.nest.statements):
-            lines = self.lines()
-            body = SharedBody(self._printer(lines, shares.vector), self.memory, shares, kept)
-            stage = Stage((statement,), ())
-            body.outer()
-            body.reduce(stage)
-            body.save(stage)
+        for number, statement in scans:
+
+            def part(shares: Shares, indent: int, statement: Statement = statement) -> str:
+                body = self._shared(shares, kept, indent)
+                stage = Stage((statement,), ())
+                body.outer()
+                body.reduce(stage)
+                body.save(stage)
+                return str(body.lines)
+
+            def scan(shares: Shares, indent: int, one: Numbered = (number, statement)) -> str:
+                body = self._shared(shares, kept, indent)
+                return self._scans(body.printer, shares, [one], body)
+
             about = "Each block's part, combined, to the workspace."
-            found.append({"name": f"KERNEL_NAME_part{number}", "about": about, "body": str(lines)})
-            lines = self.lines()
-            printer = self._printer(lines, shares.vector)
-            printer.decode("xindex", self.nest.outer)
-            _Scan(self, printer, statement, shares, f"carry{number}").print(body)
+            text = branches(choices, part)
+            found.append({"name": f"KERNEL_NAME_part{number}", "about": about, "body": text})
             about = "Each block goes on from the parts before its own."
-            found.append({"name": f"KERNEL_NAME_scan{number}", "about": about, "body": str(lines)})
+            text = branches(choices, scan)
+            found.append({"name": f"KERNEL_NAME_scan{number}", "about": about, "body": text})
         return found
 
-    def _printer(self, lines: Lines, items: int) -> NestPrinter:
-        pack = Pack(self.nest.inner[-1], items) if self.nest.inner else None
-        return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
+    def _shared(self, shares: Shares, kept: Partials, indent: int) -> SharedBody:
+        printer = self._printer(self.lines(indent), shares)
+        return SharedBody(printer, self.memory, shares, kept)
 
-
-class _Scan:
-    """Prints one scan over the block's part of a row."""
-
-    def __init__(
+    def _scans(
         self,
-        template: ScanTemplate,
         printer: NestPrinter,
-        statement: Statement,
         shares: Shares,
-        carry: str,
-    ) -> None:
-        self.printer = printer
-        self.lines = printer.lines
-        self._statement = statement
-        self._shares = shares
-        self._carry = carry
-        self._inner = template.nest.inner
+        scans: Sequence[Numbered],
+        parts: SharedBody | None,
+    ) -> str:
+        """Some scans of one launch; ``parts`` knows where those of the blocks before are."""
+        printer.decode("xindex", self.nest.outer)
+        if shares.cut:
+            shift(printer)
+        for number, statement in scans:
+            ScanBody(printer, statement, shares, f"carry{number}").print(parts)
+        return str(printer.lines)
 
-    def print(self, parts: SharedBody | None = None) -> None:
-        """``parts`` knows where those of the blocks before are, if there are any."""
-        operation, held = combination(self._statement)
-        nodes = self._statement.store.nodes
-        self.lines.add(f"{held} {self._carry} = {operation}::zero;", nodes)
-        if parts is not None:
-            partial = parts.partial(self._statement, "i")
-            with self.lines.block("for (int i = lane; i < part; i += kLanes)"):
-                self.lines.add(f"{self._carry} = {operation}()({self._carry}, {partial});", nodes)
-            reduced = f"kiln::lanes_reduce<kLanes, kThreads>({self._carry}, {operation}(), scratch)"
-            self.lines.add(f"{self._carry} = {reduced};", nodes)
-        values = self.printer.values
-        head = f"for (index_t base = rbegin; base < rstop; base += kAhead * {self._run})"
-        with self.lines.block(head), values.scope(), values.computing(nodes):
-            self._read(operation, held)
-            self._combine(operation, held)
-            self._write()
+    def _choices(self, shares: Shares) -> Sequence[Choice[Shares]]:
+        """The ways through a row, more than one where sizes say which serve."""
+        conditions = self.conditions(shares.vector)
+        if not conditions and not self._cuts_always(shares.vector):
+            return [([], shares)]
+        if self._lead(shares.vector) is not None:
+            return [([], replace(shares, cut=True))]
+        return [(conditions, shares), ([], replace(shares, vector=1))]
 
-    @property
-    def _packed(self) -> bool:
-        return self._shares.vector > 1
+    def conditions(self, items: int, along: Axis | None = None, name: str = "kVector") -> list[str]:
+        """Under which packs along an axis (a row, without one) are aligned, where that hangs on
+        sizes that are not known."""
+        axis = along or (self.nest.inner[-1] if self.nest.inner else None)
+        if axis is None or items == 1:
+            return []
+        needs = dict.fromkeys(
+            need
+            for access in self.nest.accesses
+            for need in self.nest.vector_needs(access, axis, items) or ()
+        )
+        return [f"{self.index.atom(need)} % {name} == 0" for need in needs]
 
-    @property
-    def _run(self) -> str:
-        """Steps that the lanes of a row have beside one another."""
-        return "kLanes * kVector" if self._packed else "kLanes"
+    def _lead(self, items: int) -> Affine | None:
+        """What says where rows are cut into packs, if everything can be cut there."""
+        if not self.nest.inner:
+            return None
+        axis = self.nest.inner[-1]
+        lead = cutting.lead(self.nest, axis, items)
+        moves = (
+            lead is not None and cutting.moves_with(self.nest, access, lead, axis, items)
+            for access in self.nest.accesses
+        )
+        return lead if all(moves) else None
 
-    @property
-    def _running(self) -> str:
-        return "running[k][j]" if self._packed else "running[k]"
+    @cached_property
+    def index(self) -> IndexPrinter:
+        """Prints sizes in the device functions."""
+        return self._printer(self.lines(), Shares(1)).index
 
-    @contextmanager
-    def _each_run(self, *, inside: bool) -> Iterator[None]:
-        """Lines for each run ``k``; ``inside``: where the thread has steps of it, at ``rindex``."""
-        self.lines.add("#pragma unroll", ())
-        with self.lines.block("for (int k = 0; k < kAhead; ++k)"):
-            if not inside:
-                yield
-                return
-            lane = "lane * kVector" if self._packed else "lane"
-            self.lines.add(f"const index_t rindex = base + k * ({self._run}) + {lane};", ())
-            with self.lines.block("if (rindex < rend)"):
-                self.printer.decode("rindex", self._inner)
-                yield
-
-    def _each(self, text: str, first: int = 0) -> None:
-        """``text`` for each element of the thread in a run."""
-        if self._packed:
-            self.lines.add("#pragma unroll", ())
-            text = f"for (int j = {first}; j < kVector; ++j) {text}"
-        self.lines.add(text)
-
-    def _read(self, operation: str, held: str) -> None:
-        self.lines.add(f"{held} running[kAhead]{'[kVector]' if self._packed else ''};")
-        statement = self._statement
-
-        def sink(each: Statement) -> None:
-            values = self.printer.values
-            text = values.value(each.value)
-            element = convert(text, each.value.dtype, each.accumulate.compute)
-            values.lines.add(f"{self._running} = {element};")
-
-        with self._each_run(inside=False):
-            self._each(f"{self._running} = {operation}::zero;")
-        with self._each_run(inside=True), self.printer.values.scope():
-            self.printer.run([statement], sink)
-
-    def _combine(self, operation: str, held: str) -> None:
-        self.lines.add(f"{held} before[kAhead];")
-        last = "running[k]"
-        with self._each_run(inside=False):
-            if self._packed:
-                self._each(
-                    f"running[k][j] = {operation}()(running[k][j - 1], running[k][j]);", first=1
-                )
-                last = "running[k][kVector - 1]"
-            self.lines.add(f"before[k] = {last};")
-        operands = f"before, {self._carry}, {operation}(), scratch"
-        self.lines.add(f"kiln::lanes_scan<kLanes, kThreads>({operands});")
-        with self._each_run(inside=False):
-            self._each(f"{self._running} = {operation}()(before[k], {self._running});")
-
-    def _write(self) -> None:
-        statement, values = self._statement, self.printer.values
-        stored = replace(statement, kind=None, value=statement.store.value)
-        with self._each_run(inside=True), values.scope():
-            for name in ("acc", statement.name):
-                for dtype in {statement.accumulate, statement.accumulate.compute}:
-                    values.bind(Accumulator(dtype, name), self._running)
-            self.printer.run([stored], self.printer.store)
+    def _printer(self, lines: Lines, shares: Shares) -> NestPrinter:
+        pack = None
+        if self.nest.inner:
+            checked = bool(self.conditions(shares.vector))
+            lead = self._lead(shares.vector) if shares.cut else None
+            pack = Pack(self.nest.inner[-1], shares.vector, checked, lead)
+        return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
 
 
 def _config(lanes: int, items: int, split: int) -> Config:

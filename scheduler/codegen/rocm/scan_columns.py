@@ -6,7 +6,7 @@ those of each column, and the last one goes on from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.reduction_body import Partials, SharedBody, Shares, partials
+from scheduler.codegen.rocm.reduction_body import STRIDED, Partials, SharedBody, Shares, partials
 from scheduler.codegen.rocm.stages import Stage, combination
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import RenderedTemplate
@@ -39,7 +39,7 @@ def render(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate
     kept = partials((Stage(nest.statements, ()),))
     workspace = rows * (shares.slots * kept.row_bytes)
     functions = list(_functions(template, shares, kept))
-    index = _printer(template, template.lines(), shares).index
+    index = template.index
     text = kernel_text("reduction_shared").render(
         header=template.header(),
         index_type=template.index_type,
@@ -51,6 +51,7 @@ def render(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate
         xnumel=index(rows),
         rnumel=index(nest.inner_numel),
         moments=False,
+        cuts=False,
         powers=any(s.kind is ReductionKind.LOGSUMEXP for s in nest.statements),
         host=template.host(rows),
     )
@@ -68,30 +69,44 @@ def _launch(template: ScanTemplate, function: _Texts) -> Launch:
 def _functions(template: ScanTemplate, shares: Shares, kept: Partials) -> Iterator[_Texts]:
     """Three launches for each scan."""
     for number, statement in enumerate(template.nest.statements):
-        lines = template.lines()
-        body = SharedBody(_printer(template, lines, shares), template.memory, shares, kept)
-        stage = Stage((statement,), ())
-        body.outer()
-        body.reduce(stage)
-        body.save(stage)
-        yield _texts(template, f"part{number}", lines, shares, "Each part, combined.")
-        lines = template.lines()
-        single = replace(shares, columns=1)
-        body = SharedBody(_printer(template, lines, single), template.memory, single, kept)
-        _scan_parts(lines, body, statement, shares.split)
+
+        def part(body: SharedBody, statement: Statement = statement) -> None:
+            stage = Stage((statement,), ())
+            body.outer()
+            body.reduce(stage)
+            body.save(stage)
+
+        def total(body: SharedBody, statement: Statement = statement) -> None:
+            _scan_parts(body.lines, body, statement, shares.split)
+
+        def scan(body: SharedBody, statement: Statement = statement) -> None:
+            _go_on(body.printer, body, statement)
+
+        about = "Each part, combined."
+        yield _texts(template, f"part{number}", part, shares, kept, about)
         about = "What is before each part, in its place."
-        yield _texts(template, f"total{number}", lines, single, about, loops=False)
-        lines = template.lines()
-        printer = _printer(template, lines, shares)
-        body = SharedBody(printer, template.memory, shares, kept)
-        _go_on(printer, body, statement)
+        single = replace(shares, columns=1)
+        yield _texts(template, f"total{number}", total, single, kept, about, loops=False)
         about = "Each part goes on from those before it."
-        yield _texts(template, f"scan{number}", lines, shares, about)
+        yield _texts(template, f"scan{number}", scan, shares, kept, about)
 
 
 def _texts(
-    template: ScanTemplate, name: str, lines: Lines, shares: Shares, about: str, loops: bool = True
+    template: ScanTemplate,
+    name: str,
+    statements: Callable[[SharedBody], None],
+    shares: Shares,
+    kept: Partials,
+    about: str,
+    loops: bool = True,
 ) -> _Texts:
+    def body(shares: Shares, indent: int) -> str:
+        printer = _printer(template, template.lines(indent), shares)
+        body = SharedBody(printer, template.memory, shares, kept)
+        statements(body)
+        return str(body.lines)
+
+    conditions = template.conditions(shares.columns, template.nest.outer[-1], "kColumns")
     blocks = ceil_div(template.nest.outer_numel, THREADS * shares.columns)
     return {
         "name": f"KERNEL_NAME_{name}",
@@ -100,14 +115,18 @@ def _texts(
         "scratch": 0,
         "loops": loops,
         "unit": 1,
-        "body": str(lines),
+        "body": body(shares, 2 if conditions else 1),
+        "aligned": " && ".join(conditions),
+        "strided": body(replace(shares, strided=True), 2) if conditions else "",
         "blocks": template.host(blocks).grid,
         "parts": shares.split if loops else 1,
     }
 
 
 def _printer(template: ScanTemplate, lines: Lines, shares: Shares) -> NestPrinter:
-    pack = Pack(template.nest.outer[-1], shares.columns)
+    axis = template.nest.outer[-1]
+    checked = bool(template.conditions(shares.columns, axis))
+    pack = Pack(axis, shares.columns, checked, strided=STRIDED if shares.strided else "")
     return NestPrinter(template.nest, lines, template.memory, pack, template.renamed)
 
 

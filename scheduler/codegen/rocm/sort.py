@@ -33,6 +33,7 @@ _LANES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _ITEMS = (4, 8, 16)
 _BLOCK = 256
 _LDS_BYTES = 48 * 1024  # what a block has on every target without asking for more
+_MOST_NARROW = 1 << 30  # elements of a row, twice as many of which 32 bits count
 _MOST_BLOCKS = 512  # that have a workspace
 
 
@@ -64,7 +65,8 @@ class SortTemplate(LaunchTemplate):
             nest.outputs,
             tuple(sorted(symbols)),
             nest.outer_numel,
-            nest.needs_64_bits(),
+            # Merged runs end up to a power of two beyond the row.
+            nest.needs_64_bits() or self._most_steps > _MOST_NARROW,
         )
 
     # -- configurations --------------------------------------------------------------------------

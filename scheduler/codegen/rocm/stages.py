@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Accumulator, Load, Value, walk
+from scheduler.ir.values import Accumulator, Call, Load, Value, walk
+
+
+@dataclass(frozen=True)
+class SumOfExponentials:
+    """Of a reduction that finds the greatest element as well: the name of the reduction that this
+    is the result of (``top``), and one of the exponentials (``power``)."""
+
+    top: str
+    power: Call
 
 
 @dataclass(frozen=True)
@@ -16,17 +25,25 @@ class Stage:
     """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete.
 
     ``points`` says of reductions, by name, about which point the squares of their values' distances
-    are summed (``reduction_moments.py``); they stand in ``after`` too, behind what makes the point.
+    are summed (``reduction_moments.py``) or, of those in ``exponentials``, the distances'
+    exponentials (``reduction_exponentials.py``); they stand in ``after`` too, behind what makes the
+    point. There alone stands the reduction whose result such a sum gives as well.
     """
 
     loop: tuple[Statement, ...]
     after: tuple[Statement, ...]
     points: Mapping[str, Load] = field(default_factory=dict)
+    exponentials: Mapping[str, SumOfExponentials] = field(default_factory=dict)
 
     @property
     def reductions(self) -> tuple[Statement, ...]:
-        """Those whose results are complete after the loop."""
+        """Those whose accumulators are complete after the loop."""
         return tuple(s for s in self.loop if s.kind is not None)
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether squares of distances are summed."""
+        return any(name not in self.exponentials for name in self.points)
 
 
 def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
@@ -98,7 +115,30 @@ def advanced(statement: Statement, name: str, text: str, *, packed: bool) -> str
     return f"{name} = {operation}()({name}, {element});"
 
 
+def joined(statement: Statement, name: str, text: str) -> str:
+    """The statement by which the accumulator takes in the element ``text`` at the step ``rindex``,
+    which need not be behind those that it has."""
+    operation, held = combination(statement)
+    if finds_index(statement.kind):
+        return f"{name} = {operation}()({name}, {held}{{{text}, rindex}});"
+    return advanced(statement, name, text, packed=False)
+
+
 def begun(statement: Statement, name: str, first: str, end: str) -> str:
     """The statement after a loop from ``first`` to ``end`` in which ``advanced`` found an index."""
     operation, _ = combination(statement)
     return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"
+
+
+def in_fewer_loops(
+    stages: Sequence[Stage], together: Callable[[Stage, Stage], Stage | None]
+) -> tuple[Stage, ...]:
+    """The stages, each as one with the stage before it where ``together`` makes one of both."""
+    found: list[Stage] = []
+    for stage in stages:
+        both = together(found[-1], stage) if found else None
+        if both is None:
+            found.append(stage)
+        else:
+            found[-1] = both
+    return tuple(found)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, Store
-from scheduler.ir.values import IndexValue, Load, Value, rebuild, walk
+from scheduler.ir.values import Call, Cast, Const, IndexValue, Load, Value, rebuild, walk
 
 
 def simplify_tree(value: Value, ranges: Ranges) -> Value:
@@ -30,6 +31,24 @@ def simplify_tree(value: Value, ranges: Ranges) -> Value:
         return None
 
     return rebuild(value, change)
+
+
+def integer_of(value: Value) -> Expr | None:
+    """An integer tree as an expression of indices; None where it is anything else."""
+    if value.dtype not in (DType.I32, DType.I64):
+        return None
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const):
+        return sympy.Integer(int(value.value.real))
+    if isinstance(value, Cast):
+        return integer_of(value.value)
+    if isinstance(value, Call) and value.op in ("add", "sub"):
+        left, right = (integer_of(part) for part in value.args)
+        if left is None or right is None:
+            return None
+        return left + right if value.op == "add" else left - right
+    return None
 
 
 def indices(value: Value) -> Iterator[Expr]:

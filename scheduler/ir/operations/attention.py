@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import sympy
@@ -11,6 +11,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.operations.base import (
+    LATER,
     Axes,
     Axis,
     GroupKind,
@@ -25,12 +26,15 @@ from scheduler.ir.values import Value
 
 @dataclass(frozen=True)
 class Attention(Operation):
-    """softmax(scale * q k^T + mask) v with an online softmax: a template node.
+    """softmax(capped(scale * q k^T) + mask) v with an online softmax: a template node.
 
     ``q`` is a tree over (batch, row, depth), ``k`` over (batch, column, depth), ``v`` over
     (batch, column, value_depth), ``mask`` an additive (float) or selecting (bool) tree over
     (batch, row, column) or None. Grouped queries are index expressions in ``k`` and ``v``.
-    ``causal``: column <= row (top-left aligned, as torch's is_causal).
+    ``causal``: column <= row (top-left aligned, as torch's is_causal). ``cap``: a positive number
+    that scores are held below on both sides, by cap * tanh(score / cap); None without one. A row
+    whose scores are all minus infinity gives zeros where ``safe``, as torch's attention does, else
+    NaN, as its softmax does.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Attention(Operation):
     scale: float
     stores: tuple[Store, ...]
     nodes: tuple[str, ...]
+    cap: float | None = field(default=None, metadata=LATER)
+    safe: bool = field(default=True, metadata=LATER)
 
     @property
     def group_kind(self) -> GroupKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Self, TypeAlias
 
 import sympy
 
-from scheduler.ir.dtypes import DType
+from scheduler.ir.dtypes import TF32_EPS, DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import is_unbacked, unbacked
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, walk
@@ -69,11 +69,27 @@ class Store:
 
 @dataclass(frozen=True)
 class Products:
-    """Multiplications, each with its addition, of elements of ``dtype``."""
+    """Multiplications, each with its addition, of elements of ``dtype``; ``allow_tf32``: f32 that
+    may be rounded to tf32."""
 
     multiply_adds: Expr
     dtype: DType
+    allow_tf32: bool = False
 
+    @property
+    def operand_eps(self) -> float:
+        """Unit roundoff of what operands may be rounded to on their way; 0 without that."""
+        return TF32_EPS if self.allow_tf32 else 0.0
+
+    @property
+    def rated(self) -> str:
+        """What hardware's rates are given for: the type's label, or "tf32"."""
+        return "tf32" if self.allow_tf32 else self.dtype.label
+
+
+#: Of a field that operations got after problems were recorded: it belongs to what a problem is
+#: only where it is not its default.
+LATER: Mapping[str, bool] = {"later": True}
 
 _SIZE = "size_"
 

@@ -52,7 +52,7 @@ def attention(a: Args) -> Array:
     rows, columns = query.shape[-2], key.shape[-2]
     batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     query, key, value = (np.broadcast_to(t, batch + t.shape[-2:]) for t in (query, key, value))
-    scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]
+    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if a["scale"] is None else a["scale"]
     if mask is not None:
         mask = np.broadcast_to(mask, (*batch, rows, columns))
     causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None

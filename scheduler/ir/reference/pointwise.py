@@ -91,9 +91,9 @@ def power(a: Args) -> Any:
 def clamp(a: Args) -> Any:
     result = a["self"]
     if a.get("min") is not None:
-        result = np.maximum(result, a["min"])
+        result = np.maximum(result, whole_in(a["min"], result))
     if a.get("max") is not None:
-        result = np.minimum(result, a["max"])
+        result = np.minimum(result, whole_in(a["max"], result))
     return result
 
 
@@ -143,7 +143,10 @@ def rsub(a: Args) -> Any:
 
 
 def lerp(a: Args) -> Any:
-    return a["self"] + a["weight"] * (a["end"] - a["self"])
+    """From the nearer end."""
+    x, y, weight = a["self"], a["end"], np.asarray(a["weight"])
+    way = y - x
+    return np.where(np.abs(weight) < 0.5, x + weight * way, y - way * (1 - weight))
 
 
 def addcmul(a: Args) -> Any:

@@ -101,7 +101,7 @@ def scan(function: Callable[..., Any]) -> Rule:
 def logsumexp(a: Args) -> Array:
     x = as_float(a["self"])
     over = _over(a)
-    highest = x.real.max(axis=over["axis"], keepdims=True)
+    highest = x.real.max(axis=over["axis"], keepdims=True, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
     total = np.log(np.exp(x - highest).sum(axis=over["axis"], keepdims=True)) + highest
     return np.asarray(total if over["keepdims"] else total.squeeze(over["axis"]))

@@ -5,7 +5,6 @@ As ``tuning/run.py`` for measured ones; the command line and the application's w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from scheduler.build.model import Build
 from scheduler.build.process import Cancellation
 from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import UserError
+from scheduler.processors import usable_processors
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import default_device
 from scheduler.targets import Target, emulation_of, find
@@ -40,7 +40,7 @@ def emulation_for(device: DeviceInfo) -> Target:
 
 def model_workers_at_most() -> int:
     """How many processes model at a time: a core each, and not more than have work."""
-    return min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
+    return min(usable_processors(), _MOST_PROCESSES)
 
 
 def tune_modelled(

@@ -1,20 +1,26 @@
-"""A node's candidates, as many as can be modelled: those that an estimate finds best."""
+"""A node's candidates, as many as can be modelled or measured: those that an estimate finds best,
+and an even sample of all, since the default is the best of the same estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from scheduler import pipeline
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.cutedsl import gemm as cutedsl
+from scheduler.codegen.cutedsl import gemm_config as cutedsl_config
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.gemm_config import GemmConfig
 from scheduler.codegen.rocm.gemm_estimate import estimates
+from scheduler.codegen.template import Config, KernelTemplate
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.targets import Target
 
 T = TypeVar("T")
+_MATRIX = (GroupKind.GEMM, GroupKind.CONVOLUTION)
+_EVENLY = 3  # of so many candidates one is of the even sample, where there is an estimate
 
 
 def spread(values: Sequence[T], most: int) -> list[T]:
@@ -27,37 +33,53 @@ def spread(values: Sequence[T], most: int) -> list[T]:
 
 
 def choosers(plan: Schedule, target: Target, most: int) -> Iterator[tuple[str, pipeline.Chooser]]:
-    """For each candidate of the plan's longest node: its configuration in words, and what chooses
-    it, the other nodes' defaults. Of matrix products the ``most`` that the default's own estimate
-    finds fastest, of other kernels as many evenly from all; the default itself is left out."""
-    backend = pipeline.scheduling(plan, (target,))
+    """For each of the candidates of the plan's longest node: its configuration in words, and what
+    chooses it, the other nodes' defaults. The default itself is left out."""
+    node = longest(plan)
+    for caller in others(pipeline.scheduling(plan, (target,)).template(node), target, most):
+        yield caller.description, choosing(caller)
+
+
+def longest(plan: Schedule) -> SchedulerNode:
+    """A product if there is one, else the first node with a kernel."""
     nodes = [node for node in plan.nodes if node.kind is not GroupKind.EXTERN]
-    node = max(nodes, key=lambda one: one.kind in _MATRIX)
-    default = backend.default(node)
-    others = [
-        caller for caller in _ordered(plan, node, target, most) if caller.name != default.name
-    ]
-    for caller in others:
-        yield caller.description, _choosing(node.name, caller, backend)
+    return max(nodes, key=lambda one: one.kind in _MATRIX)
 
 
-_MATRIX = (GroupKind.GEMM, GroupKind.CONVOLUTION)
+def choosing(caller: TemplateCaller) -> pipeline.Chooser:
+    """That candidate for its node."""
+    return lambda node: caller if node.name == caller.node else None
 
 
-def _choosing(name: str, caller: TemplateCaller, backend: object) -> pipeline.Chooser:
-    return lambda node: caller if node.name == name else None
+def others(template: KernelTemplate, target: Target, most: int) -> list[TemplateCaller]:
+    """At most so many candidates, the default not among them: of products two thirds are those
+    that the default's own estimate finds fastest; the others are an even sample of all."""
+    legal = [config for config in template.configs() if template.reject(config) is None]
+    estimated = _by_estimate(template, legal, target)
+    evenly = most // _EVENLY if estimated else most
+    default = template.generate(template.default_config()).name
+    found: dict[str, TemplateCaller] = {}
+    for configs, end in ((estimated, most - evenly), (spread(legal, evenly + 1), most)):
+        for caller in map(template.generate, configs):
+            if len(found) == end:
+                break
+            if caller.name != default:
+                found.setdefault(caller.name, caller)
+    return list(found.values())
 
 
-def _ordered(
-    plan: Schedule, node: SchedulerNode, target: Target, most: int
-) -> list[TemplateCaller]:
-    backend = pipeline.scheduling(plan, (target,))
-    template = backend.template(node)
-    if not isinstance(template, GemmTemplate):
-        return spread(backend.candidates(node).callers, most)
-    configs = [
-        GemmConfig.of(config) for config in template.configs() if template.reject(config) is None
-    ]
-    by_time = estimates(configs, template.problem, (target,))
-    best = sorted(configs, key=lambda config: by_time[config])[:most]
-    return [template.generate(config.items()) for config in best]
+def _by_estimate(
+    template: KernelTemplate, configs: Sequence[Config], target: Target
+) -> list[Config]:
+    """The fastest first; none where the template has no estimate."""
+    times: Mapping[GemmConfig, float]
+    if isinstance(template, GemmTemplate):
+        tiles = [GemmConfig.of(config) for config in configs]
+        times = estimates(tiles, template.problem, (target,))
+        return [one.items() for one in sorted(tiles, key=lambda one: times[one])]
+    if isinstance(template, cutedsl.GemmTemplate):
+        problem = template.problem
+        ways = [cutedsl_config.GemmConfig.of(config) for config in configs]
+        ways.sort(key=lambda one: cutedsl_config.estimate(one, problem))
+        return [one.items() for one in ways]
+    return []

@@ -3,10 +3,10 @@
     python -m tests.benchmarks.cycles defaults [--shapes FILE] [--target gfx942] [--only TEXT,…]
         [--candidates N] [--markdown FILE] [--cache DIR] [--processes N]
 
-Of each shape the default is modelled, and N other candidates: of matrix products those that the
-default's own estimate finds fastest, of other kernels as many evenly from all. The best of them,
-the default among them, is what its time is compared with. Exits with 1 where fewer than all are
-within a tenth.
+Of each shape the default is modelled, and N other candidates: of matrix products two thirds are
+those that the default's own estimate finds fastest, the rest an even sample of all; of other
+kernels all are. The best of them, the default among them, is what its time is compared with. Exits
+with 1 where fewer than all are within a tenth.
 """
 
 from __future__ import annotations

@@ -27,6 +27,11 @@ class Shape:
         """As tables have it."""
         return f"{self.kind.replace('_', ' ')} {'x'.join(map(str, self.sizes.values()))}"
 
+    @property
+    def title(self) -> str:
+        """With the model that it is of: no two shapes have the same."""
+        return f"{self.name}, {self.of}"
+
     def plan(self) -> Schedule:
         """The problem, in f16."""
         return _KINDS[self.kind].plan(**self.sizes)

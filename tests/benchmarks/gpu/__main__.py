@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import math
 import os
 import sys
@@ -31,7 +30,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +42,7 @@ from scheduler.runtime.lock import exclusive
 from scheduler.runtime.nvml import Monitor
 from scheduler.tuning.budget import parse_seconds
 from tests.benchmarks.gpu.compilers import NONE, c_compiler
+from tests.benchmarks.gpu.files import before, write
 from tests.benchmarks.gpu.results import Row, row_of
 from tests.benchmarks.gpu.table import said, table
 
@@ -205,7 +204,7 @@ def _measured(
     from tests.benchmarks.gpu.problems import problems
     from tests.benchmarks.gpu.worker import Worker
 
-    rows = before(options)
+    rows = before(options, row_of)
     known = {row.name for row in rows}
     due = [one for one in problems(options.only) if one.name not in known]
     _build([one.name for one in due], target, options, (end - time.monotonic()) * _BUILDING)
@@ -220,28 +219,11 @@ def _measured(
             rows.append(row)
             bars = "; ".join(said(row, bar) for bar in row.bars)
             _say(f"measured: {problem.name}: {bars}{' FAILED' if row.failed else ''}")
-            _write(options, head, rows)
+            write(options, head, rows, table(rows))
     finally:
         worker.stop()
     _say(f"\n{table(rows)}" if rows else f"no problem is named {' or '.join(options.only)}")
     return rows
-
-
-def before(options: argparse.Namespace) -> list[Row]:
-    """What an earlier run left in --json's file, where it is gone on with."""
-    if not (options.resume and options.json and options.json.is_file()):
-        return []
-    rows = [row_of(data) for data in json.loads(options.json.read_text())["rows"]]
-    return [row for row in rows if not row.failed]
-
-
-def _write(options: argparse.Namespace, head: Mapping[str, str], rows: Sequence[Row]) -> None:
-    if options.json:
-        data = {"head": head, "rows": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(data, indent=1))
-    if options.markdown:
-        lines = [f"    {name + ':':<10} {text}" for name, text in head.items()]
-        options.markdown.write_text("\n".join([*lines, "", table(rows), ""]))
 
 
 def _say(line: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -22,14 +22,23 @@ class Built:
     errors: tuple[tuple[str, str], ...]
 
 
+Builder = Callable[[str, str, Path], Built]
+"""Builds one problem's kernels by its name, for a target, into a cache."""
+
+
 def built(
-    names: Sequence[str], target: str, cache: Path, workers: int, within_s: float
+    names: Sequence[str],
+    target: str,
+    cache: Path,
+    workers: int,
+    within_s: float,
+    how: Builder | None = None,
 ) -> Iterator[Built]:
     """Each problem as it is done, the kernels in the cache; those that are not done in time are
-    left to whoever needs them."""
+    left to whoever needs them. ``how`` builds one; the problems' defaults where it is not given."""
     end = time.monotonic() + within_s
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _without_gpu)
-    tasks = [pool.submit(build, name, target, cache) for name in names]
+    tasks = [pool.submit(how or build, name, target, cache) for name in names]
     try:
         for task in as_completed(tasks, timeout=max(0.0, end - time.monotonic())):
             yield task.result()

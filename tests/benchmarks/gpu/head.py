@@ -21,6 +21,17 @@ def head_of(
     info: DeviceInfo, monitor: Monitor, options: argparse.Namespace, found: CCompiler | None
 ) -> dict[str, str]:
     """A line for each fact, by its name."""
+    return {
+        **place_of(info, monitor, options.commit, found),
+        "tuning": _tuning(options),
+        "samples": f"{options.rounds} rounds, 95% intervals of the median in the JSON",
+    }
+
+
+def place_of(
+    info: DeviceInfo, monitor: Monitor, commit: str, found: CCompiler | None = None
+) -> dict[str, str]:
+    """Those that hang on the machine and on what is measured."""
     compilers = [
         f"{one.name} ({one.version})"
         for one in find_for(find(info.target), Search(path=os.environ.get("PATH", "")))
@@ -29,7 +40,7 @@ def head_of(
     torchs = ", ".join(f"{name} {_version(name)}" for name in ("torch", "triton", "numpy"))
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": options.commit or kiln_commit() or "not known: no git here (--commit says it)",
+        "commit": commit or kiln_commit() or "not known: no git here (--commit says it)",
         "device": f"{info.name}, {info.compute_units} multiprocessors, "
         f"{info.memory_bytes / 2**30:.0f} GiB, {info.driver}",
         "clocks": _clocks(info) + (f"; not read: {monitor.absence}" if monitor.absence else ""),
@@ -37,8 +48,6 @@ def head_of(
         f"Python {platform.python_version()}",
         "packages": torchs,
         "compilers": "; ".join([*compilers, *([f"Triton's: {found.title}"] if found else [])]),
-        "tuning": _tuning(options),
-        "samples": f"{options.rounds} rounds, 95% intervals of the median in the JSON",
     }
 
 

@@ -39,11 +39,12 @@ class Problem:
     dynamic: bool = False
     bars: tuple[Bar, ...] = ()
     roundings: int = 0
+    copied: bool = False
 
     @property
     def copied_bytes(self) -> int:
-        """What a copy reads, where the problem is held against a copy of as many bytes; else 0."""
-        return int(self.moved_bytes / 2) if any(one.peer == COPY for one in self.bars) else 0
+        """What that copy reads; 0 where there is none."""
+        return int(self.moved_bytes / 2) if self.copied else 0
 
 
 class Of(torch.nn.Module):

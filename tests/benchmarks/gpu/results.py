@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,17 @@ class Bar:
     ours: tuple[str, ...] = ()
 
 
+class Verdict(StrEnum):
+    """What became of a bar."""
+
+    REACHED = "reached"
+    TIED = "within noise"
+    """Above the bar by less than the medians' 95% intervals leave open."""
+    MISSED = "missed"
+    NOT_JUDGED = "not judged"
+    """One of both was not timed."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A problem. ``flops`` and ``moved_bytes`` are what it needs at least (0: not said); ``bound``
@@ -91,15 +103,30 @@ class Row:
         times = None if ours is None else self.median(ours), self.median(peer)
         return None if times[0] is None or times[1] is None else times[0] / times[1]
 
-    def reached(self, bar: Bar) -> bool | None:
-        """None where either of both was not timed."""
-        ratio = self.ratio(bar.peer, bar.ours)
-        return None if ratio is None else ratio <= bar.at_most
+    def verdict(self, bar: Bar) -> Verdict:
+        """Whether the bar is reached."""
+        ratio, ours = self.ratio(bar.peer, bar.ours), self.fastest(bar.ours or OURS)
+        if ratio is None or ours is None:
+            return Verdict.NOT_JUDGED
+        if ratio <= bar.at_most:
+            return Verdict.REACHED
+        own, peer = self.outcomes[ours].time, self.outcomes[bar.peer].time
+        assert own is not None
+        assert peer is not None
+        return Verdict.TIED if own.low <= bar.at_most * peer.high else Verdict.MISSED
+
+    def copys_ratio(self, bar: Bar) -> float | None:
+        """What a copy of as many bytes takes of the peer's time, where that is more than the bar
+        allows: then memory does not give what it asks for. Else None."""
+        copy, peer = self.median(COPY), self.median(bar.peer)
+        if copy is None or peer is None or copy / peer <= bar.at_most:
+            return None
+        return copy / peer
 
     @property
     def missed(self) -> bool:
         """Whether a bar is not reached."""
-        return any(self.reached(bar) is False for bar in self.bars)
+        return any(self.verdict(bar) is Verdict.MISSED for bar in self.bars)
 
     @property
     def failed(self) -> bool:

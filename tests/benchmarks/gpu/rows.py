@@ -37,6 +37,7 @@ def of_rows(
         moved_bytes=moved,
         dynamic=bool(dynamic),
         bars=beside_compile(_DYNAMIC) if dynamic else beside_copy(_STATIC, moved),
+        copied=True,
     )
 
 

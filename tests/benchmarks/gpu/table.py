@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.benchmarks.gpu.results import CONTENDERS, COPY, OURS, Bar, Outcome, Row
+from tests.benchmarks.gpu.results import CONTENDERS, COPY, OURS, Bar, Outcome, Row, Verdict
 
 _TITLES = {
     **{"kiln": "Kiln", "cutedsl": "Kiln CuteDSL", "mixed": "Kiln mixed", "tuned": "Kiln tuned"},
@@ -22,15 +22,25 @@ def table(rows: Sequence[Row]) -> str:
     heads += [f"Kiln / {_TITLES[one]}" for one in peers]
     heads += ["bars", "TB/s", "TFLOP/s", "error", "allowed"]
     lines = [[row.name, *_cells(row, shown, peers)] for row in rows]
-    return "\n".join((*_aligned([heads, *lines]), *_notes(rows)))
+    return "\n".join((*aligned([heads, *lines]), *_notes(rows)))
 
 
 def said(row: Row, bar: Bar) -> str:
     """A bar in words: what it allows, what was found."""
     ours = " or ".join(_LANGUAGES[one] for one in bar.ours) or "Kiln"
-    ratio, reached = row.ratio(bar.peer, bar.ours), row.reached(bar)
-    found = "not timed" if ratio is None else f"{ratio:.2f}{'' if reached else ' MISSED'}"
-    return f"{ours} / {_TITLES[bar.peer]} ≤ {bar.at_most:g}: {found}"
+    return f"{ours} / {_TITLES[bar.peer]} ≤ {bar.at_most:g}: {_found(row, bar)}"
+
+
+def _found(row: Row, bar: Bar) -> str:
+    ratio, verdict = row.ratio(bar.peer, bar.ours), row.verdict(bar)
+    if ratio is None:
+        return "not timed"
+    if verdict is Verdict.TIED:
+        return f"{ratio:.3f}, {verdict}"
+    if verdict is not Verdict.MISSED:
+        return f"{ratio:.2f}"
+    copy = row.copys_ratio(bar)
+    return f"{ratio:.2f} MISSED" + ("" if copy is None else f", a copy takes {copy:.2f}")
 
 
 def _cells(row: Row, shown: Sequence[str], peers: Sequence[str]) -> Iterator[str]:
@@ -64,7 +74,8 @@ def _time(found: Outcome | None) -> str:
     return f"{time.median:.1f} ±{width:.1%}"
 
 
-def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+def aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Cells in columns, the first line their heads."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for place, line in enumerate(lines):
         first, *rest = zip(line, widths, strict=True)
@@ -79,11 +90,8 @@ def _notes(rows: Sequence[Row]) -> Iterator[str]:
     """What a cell has no room for: how many bars are reached, why something was not timed, the
     clocks, what held them down."""
     yield ""
-    found = [row.reached(bar) for row in rows for bar in row.bars]
-    yield (
-        f"- bars: {found.count(True)} reached, {found.count(False)} missed, {found.count(None)}"
-        + (" not judged")
-    )
+    found = [row.verdict(bar) for row in rows for bar in row.bars]
+    yield f"- bars: {', '.join(f'{found.count(one)} {one}' for one in Verdict)}"
     for title, key in (("SM", "sm_clock_mhz"), ("memory", "memory_clock_mhz")):
         seen = [row.readings[key] for row in rows if key in row.readings]
         if seen:

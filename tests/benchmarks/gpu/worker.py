@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from scheduler.results.model import Results
+from tests.benchmarks.gpu.apart import Apart, LostError
 from tests.benchmarks.gpu.problem import Problem
 from tests.benchmarks.gpu.results import Row
 
@@ -30,49 +30,22 @@ class Worker:
     """Measures one problem after the other; started anew where it ended."""
 
     def __init__(self, orders: Orders) -> None:
-        self._orders = orders
-        self._process: Any = None
-        self._connection: Any = None
+        self._apart: Apart[str, Row] = Apart(partial(measurer, orders))
 
     def measured(self, problem: Problem, within_s: float) -> Row:
         """The row; one that says so where the process ended, or took longer."""
-        if self._process is None:
-            self._start()
         try:
-            self._connection.send(problem.name)
-            if not self._connection.poll(within_s):
-                return self._lost(problem, f"not done within {within_s:.0f} s")
-            found = self._connection.recv()
-        except (EOFError, OSError):
-            self._process.join(10)
-            return self._lost(problem, f"the process ended with {self._process.exitcode}")
-        if isinstance(found, Row):
-            return found
-        # What went wrong on the GPU may have left it unusable for this process.
-        return self._lost(problem, found)
+            return self._apart.answer(problem.name, within_s)
+        except LostError as lost:
+            return Row.lost(problem.name, str(lost), problem.bars)
 
     def stop(self) -> None:
         """End the process, if there is one."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-            self._process = None
-
-    def _lost(self, problem: Problem, reason: str) -> Row:
-        self.stop()
-        return Row.lost(problem.name, reason, problem.bars)
-
-    def _start(self) -> None:
-        context = get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self._orders))
-        self._process.start()
-        theirs.close()
+        self._apart.stop()
 
 
-def serve(connection: Connection, orders: Orders) -> None:
-    """Answers each problem's name with its row, or with what went wrong."""
+def measurer(orders: Orders) -> Callable[[str], Row]:
+    """What measures a problem by its name, in the process that it is made in."""
     from scheduler.build.cache import CodeCache
     from scheduler.runtime import cuda
     from scheduler.runtime.nvml import Monitor
@@ -86,14 +59,4 @@ def serve(connection: Connection, orders: Orders) -> None:
         *(shop, info, Monitor(info.attributes["pci"]), orders.rounds, orders.tune_s),
         *(orders.tune_only, orders.results, orders.with_compile),
     )
-    while True:
-        try:
-            name = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer: Row | str = measured(named(name), settings)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is this problem's
-            said = " ".join(str(error).split())
-            answer = f"{type(error).__name__}: {said}"[:1000]
-        connection.send(answer)
+    return lambda name: measured(named(name), settings)

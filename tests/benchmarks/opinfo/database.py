@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 import types
 import unittest
@@ -22,6 +23,9 @@ from scheduler.ir.dtypes import DType
 #: Torch's types that the engine has, by the engine's short names.
 DTYPES = {d.label: getattr(torch, d.torch.removeprefix("torch.")) for d in DType}
 LABELS = {dtype: label for label, dtype in DTYPES.items()}
+
+# ``SEED`` in torch.testing._internal.common_utils.
+_SEED_OF_SAMPLES = 1234
 
 # What is compared of results: tensors, and numbers, which are symbols while torch exports.
 _RESULTS = (torch.Tensor, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -82,15 +86,31 @@ def dtypes_of(op: str) -> list[str]:
 def uses(op: str, dtype: str) -> Iterator[Use]:
     """The op's sample inputs in that type: the same ones at every call."""
     info = database()[op]
-    seed = crc32(f"{op} {dtype}".encode())
-    torch.manual_seed(seed)
-    np.random.seed(seed)
+    _seed(crc32(f"{op} {dtype}".encode()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for index, sample in enumerate(info.sample_inputs("cpu", DTYPES[dtype])):
+        for index, sample in enumerate(_samples(info, DTYPES[dtype])):
             leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
             tensors = tuple(x for x in leaves if isinstance(x, torch.Tensor))
             yield Use(op, dtype, index, tensors, info.op, spec, tuple(leaves))
+
+
+def _samples(info: Any, dtype: torch.dtype) -> Iterator[Any]:
+    """What ``info.sample_inputs`` gives: each drawn after the same seed. That one looks through
+    the whole stack for a test of torch's own, and prints it for each kind of device: most of the
+    time, under pytest."""
+    samples = info.sample_inputs_func(info, "cpu", dtype, False)
+    _seed(_SEED_OF_SAMPLES)
+    for sample in samples:
+        yield sample
+        _seed(_SEED_OF_SAMPLES)
+
+
+def _seed(seed: int) -> None:
+    """Of all that samples for a CPU are drawn from."""
+    torch.default_generator.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
 
 
 def spread(count: int, wanted: int | None) -> list[int]:

@@ -83,6 +83,26 @@ def test_two_kernels_and_the_shared_memory_that_a_launch_asks_for(
     assert made.resources["go_second_1"]["shared_bytes"] == 0
 
 
+def test_a_kernel_that_spills_has_its_resources_too(
+    toolchain: Toolchain, shared_cache: CodeCache
+) -> None:
+    """The compiler words that as a remark of its own."""
+    keeps = (
+        "values = [x[i + j] for j in range(120)]\n"
+        "        total = values[0]\n"
+        "        for j in cutlass.range_constexpr(1, 120):\n"
+        "            total += values[j]\n"
+        "        for j in cutlass.range_constexpr(120):\n"
+        "            out[i + j] = values[j] * total"
+    )
+    source = ADD.replace("out[i] = x[i] + y[i]", keeps).replace("256", "1024")
+    made = built(source, toolchain, shared_cache)
+    assert isinstance(made, Build), made
+    facts = made.resources["go_kernel_0"]
+    assert (facts["threads"], facts["registers"]) == (1024, 64)
+    assert facts["spill_store_bytes"] > 0 and facts["spill_load_bytes"] > 0
+
+
 def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_path: Path) -> None:
     once, again = (
         built(TWO, toolchain, CodeCache(tmp_path / folder)) for folder in ("a", "a longer name")

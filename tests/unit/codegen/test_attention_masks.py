@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import sympy
 
 from scheduler import targets
+from scheduler.codegen.attention_window import Limit, Window
 from scheduler.codegen.rocm.attention import AttentionTemplate
-from scheduler.codegen.rocm.attention_window import Limit, Window
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import Attention
 from scheduler.ir.values import Call, Const, IndexValue, Value
 from tests.support.memory import from_device, to_device
 from tests.unit.codegen.loopnest import random_memory, run
@@ -65,12 +62,8 @@ WINDOWS = {
 ROWS, COLUMNS = 75, 110
 
 
-def _masked(mask: object, **more: object) -> tuple[object, object]:
-    node, lowered = attention_node(F16, ROWS, COLUMNS, DEPTH, DEPTH, plain=True, **more)
-    operation = node.members[0]
-    assert isinstance(operation, Attention)
-    tree = mask(operation.row.var, operation.column.var)
-    return replace(node, members=(replace(operation, mask=tree),)), lowered
+def _masked(window: object, **more: object) -> tuple[object, object]:
+    return attention_node(F16, ROWS, COLUMNS, DEPTH, DEPTH, plain=True, window=window, **more)
 
 
 def _want(memory: dict, seen: np.ndarray, scale: float) -> np.ndarray:

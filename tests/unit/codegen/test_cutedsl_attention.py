@@ -60,7 +60,13 @@ def test_what_it_cannot_serve_is_rejected_with_the_reason() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "depth", "block_m", "pingpong"),
-    [(1, 128, 64, False), (100, 128, 128, True), (4096, 64, 192, True), (4096, 128, 128, True)],
+    [
+        (1, 128, 64, False),
+        (100, 128, 128, True),
+        (1024, 64, 128, True),  # higher blocks would leave SMs idle at the end
+        (32768, 64, 192, True),
+        (4096, 128, 128, True),
+    ],
 )
 def test_the_default_is_as_tall_as_the_problem(
     rows: int, depth: int, block_m: int, pingpong: bool
@@ -69,6 +75,11 @@ def test_the_default_is_as_tall_as_the_problem(
     config = made.default_config()
     assert made.reject(config) is None
     assert (config["block_m"], config["pingpong"]) == (block_m, pingpong)
+
+
+def test_blocks_of_few_columns_are_as_tall_as_they_come() -> None:
+    """Each is brief, so fewer of them count for more than an even last round."""
+    assert cutedsl_attention(F16, 4096, 77, 40, 40).default_config()["block_m"] == 192
 
 
 def test_every_configuration_is_a_candidate_or_rejected() -> None:
@@ -158,6 +169,17 @@ CASES: dict[str, tuple[Callable[[], AttentionTemplate], Config]] = {
         lambda: cutedsl_attention(F16, S, S, 72, 40, mask=F16, computed=True, info=LONG),
         SMALL,
     ),
+    "capped, as Gemma 2": (
+        lambda: cutedsl_attention(
+            BF16, S, S, 256, 256, causal=True, key_heads=2, plain=True, cap=50.0
+        ),
+        {**LARGE, "block_n": 64},
+    ),
+    "capped, additive mask, three in turns": (
+        lambda: cutedsl_attention(F16, S, S, 64, 64, mask=F16, cap=30.0, safe=False),
+        {**LARGE, "block_m": 192, "block_n": 64},
+    ),
+    "capped far off": (lambda: cutedsl_attention(F16, S, S, 128, 128, cap=3e3), LARGE),
     "one query, split": (lambda: cutedsl_attention(F16, 1, S, 64, 64, mask=BOOL), SPLIT),
 }
 

@@ -16,6 +16,7 @@ from scheduler.ir.graph import Graph, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, GroupKind, Lowered, Store
 from scheduler.ir.values import Accumulator, Call, Load, Value
+from tests.unit.codegen.test_attention_kernels import attention_node
 
 S0 = symbol("s0")
 
@@ -135,3 +136,18 @@ def test_the_problem_of_a_run_is_called_by_the_sizes_that_are_measured() -> None
     titles = {title(n, plan.lowered, {"s70": 3}) for n in plan.nodes if n.kind.name != "EXTERN"}
     assert "add_mean_mul_pow_rsqrt_to(3x512) bf16" in titles
     assert not any("s70" in one for one in titles)
+
+
+def test_a_soft_cap_and_rows_that_give_nan_are_other_problems_and_the_rest_is_as_it_was() -> None:
+    digests = {
+        problem_of(*attention_node(DType.F16, 40, 70, 64, 64, causal=True, **options)).digest
+        for options in ({}, {"cap": 50.0}, {"cap": 30.0}, {"safe": False})
+    }
+    assert len(digests) == 4
+    assert "4a1a587879f1e91bb0d164be47bc86ed64a660bfd8f0a2977b8658628fd02db2" in digests, (
+        "recorded before there were caps"
+    )
+    assert (
+        "causal cap 50"
+        in problem_of(*attention_node(DType.F16, 8, 8, 16, 16, causal=True, cap=50.0)).summary
+    )

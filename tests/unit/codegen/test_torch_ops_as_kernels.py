@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.exported_kernels import assert_kernels_agree, outputs_of
+from scheduler.build.flags import DEFAULT
+from tests.support.caches import KEPT
+from tests.support.exported_kernels import CPU, assert_kernels_agree, outputs_of
+from tests.support.models_as_kernels import compile_all, prepare, run
 from tests.unit.torch_export import as_module, export, inputs_of
 
 torch = pytest.importorskip("torch")
@@ -146,3 +149,36 @@ def test_pixels_of_a_symbolic_size_are_found_as_torch_finds_them(tmp_path: Path)
     program, graph = export(module, (x,), tmp_path, dynamic_shapes=shapes)
     (got,) = outputs_of(graph, inputs_of(program, graph, (x,))).values()
     np.testing.assert_array_equal(got, module(x).numpy())
+
+
+def test_a_variance_is_a_number_however_large_a_mean_is(tmp_path: Path) -> None:
+    """Of rows that several blocks share: each begins with what it knows of nothing."""
+    args = (torch.full((2, 24 * 1024), 1e20),)
+    program, graph = export(as_module(lambda x: torch.var(x, -1)), args, tmp_path)
+    (got,) = outputs_of(graph, inputs_of(program, graph, args)).values()
+    assert (np.sqrt(got) <= 1e20 * 2.0**-20).all(), got
+
+
+@pytest.mark.parametrize("function", [torch.median, torch.nanmedian])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_a_median_of_what_is_empty_when_it_runs(function: Any, dtype: Any, tmp_path: Path) -> None:
+    """Nothing is read: it is NaN as in torch, of integers 0."""
+    sizes = {dim: torch.export.Dim(name, min=0, max=64) for dim, name in enumerate("mn")}
+    args = (torch.ones(3, 10, dtype=dtype),)
+    program, graph = export(as_module(function), args, tmp_path, dynamic_shapes=((sizes,),))
+    prepared = prepare(graph, CPU)
+    library = compile_all([prepared], CPU, KEPT, DEFAULT)
+    empty = inputs_of(program, graph, (torch.ones(2, 0, dtype=dtype),))
+    rows, columns = (size.name for size in graph.tensors[graph.inputs[0].name].size)
+    (got,) = run(prepared, library, CPU, empty, {rows: 2, columns: 0}).values()
+    assert np.isnan(got) if dtype.is_floating_point else got == 0
+
+
+def test_rows_are_merged_in_indices_that_hold_twice_as_many(tmp_path: Path) -> None:
+    for most, index in ((1 << 30, "int32_t"), (1_200_000_000, "int64_t")):
+        columns = {0: torch.export.Dim("n", min=2, max=most)}
+        args = (torch.ones(5000, dtype=torch.int8),)
+        module = as_module(lambda x: torch.sort(x).values)
+        _, graph = export(module, args, tmp_path, dynamic_shapes=((columns,),))
+        (kernel,) = prepare(graph, CPU).generated.kernels
+        assert f"using index_t = {index};" in kernel.source

@@ -136,6 +136,22 @@ def test_it_is_a_module_with_call(bundle: Path) -> None:
     python(script, bundle)
 
 
+def test_a_number_that_its_argument_does_not_hold_is_refused(bundle: Path) -> None:
+    script = """if True:
+        import sys; sys.path.insert(0, sys.argv[1])
+        import wrapper
+        name = wrapper.MANIFEST["calls"][0]["kernel"]
+        pointers = [0 for arg in wrapper.MANIFEST["kernels"][name]["args"] if arg["type"] == "ptr"]
+        try:
+            wrapper.Run(wrapper.open_device("cpu")).kernel(name, *pointers, 2**31)
+        except SystemExit as refused:
+            assert "2147483648 does not fit into an argument of 32 bits" in str(refused)
+        else:
+            raise AssertionError("it was cut off")
+    """
+    python(script, bundle)
+
+
 def python(script: str, *arguments: Path) -> None:
     command = [sys.executable, "-c", script, *map(str, arguments)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd="/")
@@ -186,6 +202,8 @@ def test_many_kernels_take_few_mappings_of_the_process(tmp_path: Path) -> None:
         (("--device", "cpu-gfx1100"), "this bundle is built for cpu, not for cpu-gfx1100"),
         (("--device", "rocm"), "this bundle is built for no rocm GPU: name --target"),
         (("--bind", "q=3"), "symbols are s27"),
+        (("--bind", "s27=65"), "s27 is 65: the model was exported for 1 to 64"),
+        (("--bind", "s27=0"), "s27 is 0: the model was exported for 1 to 64"),
     ],
 )
 def test_a_mistake_is_one_line(bundle: Path, arguments: tuple[str, ...], says: str) -> None:

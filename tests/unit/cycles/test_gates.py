@@ -8,6 +8,7 @@ is raised by ``python -m tests.benchmarks.cycles gates``, which also says all of
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -15,8 +16,18 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.cycles.constants import machine
-from tests.support.families import figures, reports
-from tests.support.modelled_gates import COMMAND, GATES, MARGIN, Gate, better, held, read, worse
+from tests.support.families import Figures, figures, modelled
+from tests.support.modelled_gates import (
+    COMMAND,
+    GATES,
+    MARGIN,
+    Gate,
+    better,
+    held,
+    missed,
+    read,
+    worse,
+)
 
 #: What no launch can be faster than, however its blocks overlap (names of the report's limits).
 HARD = ("matrix pipes", "LDS", "vector pipes", "address units and L1", "memory")
@@ -28,12 +39,15 @@ def test_a_family_is_no_worse_than_it_was(
     gate: Gate, cache: CodeCache, toolchain: Toolchain
 ) -> None:
     target = targets.find(gate.target)
-    made = reports(gate.family, target, toolchain, cache)
+    kernels = modelled(gate.family.plan(), target, toolchain, cache)
+    made = [one.report for one in kernels]
     assert [report.unknown for report in made] == [{}] * len(made)
     for launch in (launch for report in made for launch in report.launches):
         least = [(limit.name, limit.time_us.mid) for limit in launch.limits if limit.name in HARD]
         assert max(time for _, time in least) <= launch.time_us.mid * (1 + ROUNDING), least
-    found = held(figures(gate.family, targets.boards(gate.target)[0], made))
+    of_family = figures(gate.family, target, kernels)
+    assert missed(gate, of_family) == ()
+    found = held(gate.family, of_family)
     ratchet = read()[gate.target][gate.family.name]
     sentence = max(made, key=lambda report: report.time_us.mid).sentence
     assert not list(worse(found, ratchet)), f"{gate.title} is now {sentence}"
@@ -58,14 +72,31 @@ def test_no_family_is_above_what_its_board_can_do() -> None:
 
 
 def test_worse_and_better_are_told_apart_by_the_margin() -> None:
-    ratchet = {"of_peak": 0.5, "conflict": 1.25, "matrix_busy": 0.0}
-    same = {"of_peak": 0.5 * (1 - MARGIN / 2), "conflict": 1.25, "matrix_busy": 0.0}
+    ratchet = {"of_peak": 0.5, "conflict": 1.25, "matrix_busy": 0.0, "spills": 0, "narrow": 0.0}
+    same = ratchet | {"of_peak": 0.5 * (1 - MARGIN / 2), "narrow": MARGIN / 2}
     assert list(worse(same, ratchet)) == list(better(same, ratchet)) == []
-    slow = {"of_peak": 0.4, "conflict": 2.0, "matrix_busy": 0.0}
+    slow = ratchet | {"of_peak": 0.4, "conflict": 2.0, "spills": 1, "narrow": 0.5}
     assert list(worse(slow, ratchet)) == [
         "of_peak: 0.4, 0.5 before (20% worse)",
         "conflict: 2, 1.25 before (60% worse)",
+        "spills: 1, 0 before (100% worse)",
+        "narrow: 0.5, 0 before (50% worse)",
     ]
-    fast = {"of_peak": 0.6, "conflict": 1.0, "matrix_busy": 0.0}
+    fast = ratchet | {"of_peak": 0.6, "conflict": 1.0}
     assert len(list(better(fast, ratchet))) == 2
     assert list(worse(fast, ratchet)) == []
+
+
+def test_no_ratchet_allows_what_no_kernel_may() -> None:
+    many, few = (
+        next(gate for gate in GATES if gate.family.few_results is few) for few in (False, True)
+    )
+    good = Figures(10.0, 0.5, 1.05, 0.0, 0, 0.02)
+    assert missed(many, good) == ()
+    bad = replace(good, conflict=1.06, spills=2, narrow=0.5)
+    assert missed(many, bad) == (
+        "LDS conflicts x1.06, x1.05 allowed",
+        "2 registers spilled",
+        "50% of stored bytes by fewer than 8 at once",
+    )
+    assert len(missed(few, bad)) == 2

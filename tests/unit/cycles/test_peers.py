@@ -15,9 +15,9 @@ from tests.benchmarks.cycles.peers.compiling import Compiler
 from tests.benchmarks.cycles.peers.launches import Kernel, f16
 from tests.benchmarks.cycles.peers.modelling import summary
 from tests.benchmarks.cycles.peers.problems import PROBLEMS
-from tests.benchmarks.cycles.peers.stores import width_bytes
 from tests.benchmarks.cycles.peers.table import Modelled, Row, table
 from tests.support.foreign_kernels import LISTING, report
+from tests.support.stores import width_bytes
 
 ROW = Row(
     *("gfx942", "gemm", 0.95, 100.0, Modelled("default", 200.0)),

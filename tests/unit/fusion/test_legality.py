@@ -258,3 +258,11 @@ def test_a_window_is_read_as_it_lies(m: Model) -> None:
     plan = m.plan(made)
     assert kinds(plan) == [GroupKind.POINTWISE, GroupKind.CONVOLUTION]
     assert any("read as it lies" in reason for reason in reasons(plan))
+
+
+def test_what_reads_a_rows_value_once_it_computes_more_itself_joins_the_row(m: Model) -> None:
+    total = m.op("sum.dim_IntList", m.array(1, 1, 4), (2,), True)
+    both = m.call("aten.cat.default", (Ref(total), Ref(m.op("neg.default", total))), 1)
+    four = m.call("aten.cat.default", (Ref(both), Ref(both)), 1)
+    plan = m.plan(m.op("neg.default", four))
+    assert kinds(plan) == [GroupKind.REDUCTION]

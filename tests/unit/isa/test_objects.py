@@ -106,7 +106,8 @@ def test_our_own_kernels_come_out_as_the_compiler_wrote_them(
     for function, one in its.items():
         assert mine[function].demand() == one.demand()
         assert mine[function].wavefront_size == one.wavefront_size
-        assert mine[function].code_bytes >= one.code_bytes
+        # Of assembly in the source the compiler counts every line as the longest instruction.
+        assert mine[function].code_bytes >= one.code_bytes or "#ASMSTART" in text
     assert directives(found.listing).keys() >= directives(text).keys() - NOT_THERE - ROUNDED
     for each, value in directives(text).items():
         if each not in ROUNDED | NOT_THERE:

@@ -1,4 +1,5 @@
-"""Attention of every depth has kernels: one where its tiles fit every target, else three."""
+"""Attention of every depth has kernels: one where its tiles fit every target and are large enough,
+else three."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ TARGETS = served_together(find("gfx942"))
 DEPTH = sympy.Symbol("s0", positive=True, integer=True)
 
 
-def attention(dtype: DType, depth: object, value_depth: object) -> Schedule:
-    tensors = {name: meta(dtype, 2, 3, 40, depth) for name in "qk"}
-    tensors |= {name: meta(dtype, 2, 3, 40, value_depth) for name in "vo"}
+def attention(dtype: DType, depth: object, value_depth: object, length: int = 40) -> Schedule:
+    tensors = {name: meta(dtype, 2, 3, length, depth) for name in "qk"}
+    tensors |= {name: meta(dtype, 2, 3, length, value_depth) for name in "vo"}
     inputs = [GraphInput(name, InputKind.USER) for name in "qkv"]
     op = node("o", "aten.scaled_dot_product_attention.default", *(Ref(name) for name in "qkv"))
     symbols = {"s0": SymbolInfo("s0", 64, 2, 512)}
@@ -58,3 +59,14 @@ def test_a_head_that_fits_no_tile_is_two_products_and_a_softmax(
     assert kinds == [GroupKind.GEMM, GroupKind.REDUCTION, GroupKind.GEMM]
     backend = ROCmCPPScheduling(plan, TARGETS)
     assert all(backend.default(one).kernel.source for one in plan.nodes)
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+def test_scores_that_would_take_gibibytes_are_in_no_memory(dtype: DType) -> None:
+    deepest = 1024 // dtype.itemsize
+    for depth, value_depth in ((deepest, deepest), (deepest, 8), (8, deepest)):
+        plan = attention(dtype, depth, value_depth, length=10_000)
+        assert [one.kind for one in plan.nodes] == [GroupKind.ATTENTION]
+        assert ROCmCPPScheduling(plan, TARGETS).default(plan.nodes[0]).kernel.source
+    (first, *_) = attention(dtype, deepest + 8, 64, length=10_000).nodes
+    assert first.kind is GroupKind.GEMM

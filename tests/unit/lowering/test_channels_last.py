@@ -94,19 +94,35 @@ def test_what_gains_nothing_stays(weight: tuple[int, ...], side: int) -> None:
     ]
 
 
-def test_grouped_convolutions_keep_the_order_between_them() -> None:
-    """Their kernel reads by groups, not packs of all channels."""
-    size, weight = (2, 32, 16, 16), (32, 16, 3, 3)
-    grouped = ((1, 1), (1, 1), (1, 1), 2)
+def grouped(groups: int) -> Graph:
+    """Two convolutions of 32 channels in so many groups, one behind the other."""
+    size, weight = (2, 32, 16, 16), (32, 32 // groups, 3, 3)
+    rest = ((1, 1), (1, 1), (1, 1), groups)
     nodes = [
-        node("c", "aten.conv2d.default", Ref("x"), Ref("w"), None, *grouped),
-        node("y", "aten.conv2d.default", Ref("c"), Ref("w"), None, *grouped),
+        node("c", "aten.conv2d.default", Ref("x"), Ref("w"), None, *rest),
+        node("y", "aten.conv2d.default", Ref("c"), Ref("w"), None, *rest),
     ]
-    lowered = lower(images(nodes, {"x": size, "w": weight, "c": size, "y": size}, ("y",)))
-    made = [buffer for buffer in lowered.buffers.values() if len(buffer.size) == len(size)]
-    assert {tuple(map(int, one.stride)) for one in made if one.size == size} == {
-        (32 * 16 * 16, 16 * 16, 16, 1)
-    }
+    return images(nodes, {"x": size, "w": weight, "c": size, "y": size}, ("y",))
+
+
+@pytest.mark.parametrize(("groups", "innermost"), [(2, True), (8, True), (16, False), (32, False)])
+def test_groups_of_whole_packs_take_the_order_between_them(groups: int, innermost: bool) -> None:
+    """Of 4 channels of f16 at least; depthwise ones have a kernel for the model's order."""
+    lowered = lower(grouped(groups))
+    size = (2, 32, 16, 16)
+    made = [buffer for buffer in lowered.buffers.values() if tuple(buffer.size) == size]
+    orders = {tuple(map(int, one.stride)) for one in made}
+    assert ((32 * 16 * 16, 1, 32 * 16, 32) in orders) == innermost
+
+
+@pytest.mark.parametrize("groups", [2, 8, 16])
+def test_groups_are_the_reference_s(groups: int) -> None:
+    made = grouped(groups)
+    inputs = random_inputs(made, {}, np.random.default_rng(groups))
+    expected = run(made, inputs, {})
+    found = run_schedule(schedule(lower(made)), inputs, {})
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])

@@ -151,7 +151,9 @@ def test_how_many_serve(dtype: DType, counts: dict[str, int]) -> None:
     found = {}
     for target in counts:
         template = made(schedule, target)
-        those = [config for config in template.configs() if KEY in config]
+        those = [
+            config for config in template.configs() if KEY in config and "STREAM_K" not in config
+        ]
         assert len(those) == 50
         found[target] = sum(template.reject(config) is None for config in those)
     assert found == counts

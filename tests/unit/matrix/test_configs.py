@@ -65,13 +65,16 @@ LARGE_COUNTS = {
     "gfx950": {"f16": (86, 66, 82), "bf16": (86, 66, 82), "f32": (82, 62, 76)},
 }
 
+_APART = {"ASYNC_COPIES", "STREAM_K", "DIRECT_TO_LDS"}
+
 
 def serving(problem: Schedule, *targets: str) -> tuple[int, int]:
     """How many configurations serve, with the ordinary and with the larger instructions; those
-    with asynchronous copies are counted in ``test_async_copies.py``."""
+    that are ``_APART`` have tests of their own (``test_async_copies.py`` counts them,
+    ``test_stream_k.py``, ``test_direct_loads.py``)."""
     backend = ROCmCPPScheduling(problem, tuple(find(name) for name in targets))
     template = backend.template(problem.nodes[0])
-    plain = (config for config in template.configs() if "ASYNC_COPIES" not in config)
+    plain = (one for one in template.configs() if not _APART & one.keys())
     found = [config for config in plain if template.reject(config) is None]
     large = sum("MATRIX_INSTR_NONKDIM" in config for config in found)
     return len(found) - large, large

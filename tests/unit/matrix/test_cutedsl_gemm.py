@@ -153,11 +153,11 @@ def test_windows_of_whole_steps_are_loaded_from_where_they_lie() -> None:
 @pytest.mark.parametrize(
     ("schedule", "why"),
     [
-        (windows(channels=96), "A stands behind a mask"),
-        (windows(groups=2), "A stands behind a mask"),
-        (windows(padding=17, kernel=35), "A stands behind a mask"),
-        (windows(stride=9), "A stands behind a mask"),
-        (windows(channels_last=False), "B0 stands behind a mask"),
+        (windows(channels=96), "a window of A has 96 channels, no multiple of 64"),
+        (windows(groups=2), "windows of A are in groups"),
+        (windows(padding=17, kernel=35), "A has corners of (-17, -17), not in -16 to 15"),
+        (windows(stride=9), "A has a stride of 9, more than 8"),
+        (windows(channels_last=False), "B0 stands behind a mask: TMA loads memory as it lies"),
     ],
     ids=["channels", "groups", "corners", "stride", "channels first"],
 )
@@ -203,6 +203,26 @@ def test_the_default_goes_by_the_size(m: int, n: int, k: int, said: dict[str, in
     assert {name: config[name] for name in said} == said
 
 
+@pytest.mark.parametrize(
+    ("images", "channels", "side", "said"),
+    [
+        (2, 320, 64, {"BLOCK_N": 192, "CLUSTER_N": 2}),
+        (32, 256, 14, {"BLOCK_N": 128, "CLUSTER_N": 2}),
+        (32, 512, 7, {"BLOCK_N": 128, "CLUSTER_N": 2}),
+        # One tile of columns: a second would be computed for nothing.
+        (32, 128, 28, {"BLOCK_M": 256, "CLUSTER_N": 1}),
+    ],
+)
+def test_blocks_beside_each_other_share_windows_where_that_adds_no_tile(
+    images: int, channels: int, side: int, said: dict[str, int]
+) -> None:
+    x, w = (images, channels, side, side), (channels, channels, 3, 3)
+    schedule = convolution(x, w, F16, padding=1, channels_last=True)
+    made = ConvolutionTemplate(schedule.nodes[0], schedule.lowered, (SM_90,))
+    config = made.default_config()
+    assert {name: config[name] for name in said} == said
+
+
 def test_few_rows_of_a_long_k_are_split() -> None:
     config = template(matmul(16, 4096, 14336, BF16, b_transposed=True)).default_config()
     assert int(config["SPLIT_K"]) > 1
@@ -228,6 +248,11 @@ def test_every_configuration_is_a_candidate_or_rejected() -> None:
 
 RUN = (
     "odd columns",
+    "odd columns of several tiles",
+    "odd columns in batches",
+    "columns known at run time, odd",
+    "columns known at run time, even",
+    "three with odd columns",
     "two columns at a time",
     "heads side by side",
     "rows before others",
@@ -266,6 +291,8 @@ COMPILED = {
         {"cp.async.bulk.tensor", "wgmma.mma_async"},
     ),
     "computed and gathered": ({"pack_a_0": 256, "tiles_1": 256}, {"wgmma.mma_async"}),
+    "odd columns, pingpong": ({"tiles_0": 384}, {"st.global.v4.b32"}),
+    "odd columns, 128x256": ({"tiles_0": 384}, {"st.global.v4.b32"}),
     "windows from where they lie": ({"tiles_0": 384}, {"cp.async.bulk.tensor.5d", ".im2col."}),
     "windows, pairs along n": ({"tiles_0": 384}, {".im2col.", "multicast::cluster"}),
 }

@@ -8,7 +8,8 @@ import pytest
 
 from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem
 from scheduler.codegen.rocm.gemm_default import default_config
-from scheduler.codegen.rocm.gemm_estimate import estimate, estimates, machine_of
+from scheduler.codegen.rocm.gemm_estimate import estimate, estimates
+from scheduler.codegen.rocm.machine import machine_of
 from scheduler.ir.dtypes import DType
 from scheduler.targets import boards, find, names
 
@@ -63,6 +64,23 @@ def test_few_rows_of_a_long_k_are_shared_by_many_blocks() -> None:
     assert blocks(config, 16, 4096) >= 256
 
 
+def test_few_rows_on_rdna_are_as_fast_as_their_weights_arrive() -> None:
+    """Two compute units share a block's memory: tiles are wider than one alone would want, and the
+    next is on its way while one is multiplied. Short products and large ones are as they were."""
+    machine = machine_of(find("gfx1100"), DType.F16)
+    assert (machine.joined, machine.together().units) == (2, machine.units // 2)
+    assert machine.together().rate * machine.together().units == machine.rate * machine.units
+    config = chosen(64, 14336, 4096, "gfx1100")
+    assert (config.block_n, config.stages, config.split_k) == (128, 2, 1)
+    one_buffer = replace(config, stages=1)
+    for m, k, differs in ((64, 4096, True), (64, 768, False), (4096, 4096, False)):
+        shape = problem(m, 14336 if differs else 4096, k)
+        alone = replace(machine, joined=1)
+        known = estimate(one_buffer, shape, machine), estimate(one_buffer, shape, alone)
+        assert (known[0] < known[1]) == differs
+        assert (known[0] == known[1]) == (not differs)
+
+
 def test_a_large_product_has_large_tiles_and_no_parts_of_k() -> None:
     config = chosen(4096, 4096, 4096, "gfx942")
     assert config.block_m * config.block_n >= 128 * 128
@@ -81,7 +99,7 @@ def test_a_small_board_needs_fewer_blocks_than_a_large_one() -> None:
 
 
 def test_parts_of_k_cost_another_kernel() -> None:
-    machine, shape = machine_of(find("gfx942"), DType.F16), problem(2048, 2048, 2048)
+    machine, shape = machine_of(find("gfx942"), DType.F16), problem(4096, 4096, 2048)
     whole = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
     assert estimate(whole, shape, machine) < estimate(replace(whole, split_k=4), shape, machine)
 
@@ -96,3 +114,26 @@ def test_of_several_targets_the_one_that_fares_worst_counts() -> None:
     both = estimates(configs, shape, targets)
     assert both == {one: max(each[one] for each in alone) for one in configs}
     assert min(alone[0].values()) == 1.0
+
+
+def test_windows_are_read_from_memory_once() -> None:
+    """As often as they overlap, they share elements; results are stored besides."""
+    machine, shape = machine_of(find("gfx942"), DType.F16), problem(100352, 64, 576)
+    config = GemmConfig(64, 64, 64, 256, 1, 8, 1, 8, 8)
+    windows = replace(shape, distinct_a=1 / 9)
+    assert estimate(config, windows, machine) < estimate(config, shape, machine)
+    stored = 2 * shape.m * shape.n / machine.bytes_per_us
+    assert estimate(config, windows, machine) > stored
+
+
+def test_32x32_instructions_are_tried_where_it_is_known_what_they_take() -> None:
+    sizes = {target: chosen(4096, 3072, 768, target).size for target in ("gfx942", "gfx90a")}
+    assert sizes == {"gfx942": 32, "gfx90a": 16}
+    assert chosen(4096, 4096, 4096, "gfx942").size == 16, "their reads of longer rows conflict"
+
+
+def test_one_row_is_read_by_enough_blocks() -> None:
+    """Whose units each ask memory for less: 80 blocks of 16 columns would leave most without."""
+    config = default_config(replace(problem(1, 1280, 5120), along_k=True), (find("gfx942"),))
+    assert config is not None
+    assert (config.gemv, config.block_n) == (1, 8)

@@ -68,7 +68,7 @@ def test_every_candidate_computes_it(
 @given(
     rows=st.integers(1, 4),
     columns=st.integers(1, 70),
-    k=st.integers(0, 12).map(lambda i: 8 * i) | st.integers(0, 1100),
+    k=st.integers(32, 137).map(lambda i: 8 * i) | st.integers(256, 1100),
     batch=st.sampled_from([None, 3]),
     seed=st.integers(0, 2**16),
 )
@@ -143,6 +143,7 @@ def test_what_was_measured_stays_the_default_of_cuda() -> None:
             {},
             "no sums of few rows for elements of type f64",
         ),
+        (matmul(4, 64, 36, DType.F16, b_transposed=True), {}, "would lie beyond k=36"),
         (LINEAR, {"VECTOR_A": 4}, "lanes that sum along k read both operands along it"),
         (LINEAR, {"BLOCK_N": 10}, "10 columns cannot be shared out among 4 waves"),
         (LINEAR, {"BLOCK_K": 768}, "BLOCK_K 768 is no multiple of the 512 of a wave's load"),

@@ -19,12 +19,21 @@ import pytest
 from scheduler import targets
 from scheduler.build.matrix_header import struct
 from scheduler.ir.dtypes import DType
+from scheduler.ir.narrow import to_bits
 from scheduler.matrix_instructions import MatrixInstruction, of_processor
 from scheduler.runtime.device import DeviceError
 from scheduler.targets.amd import amd_hardware
-from tests.unit.test_matrix_instructions import MMA_M16N8K16, MMA_TF32
+from tests.unit.test_matrix_instructions import MMA_I8, MMA_M16N8K16, MMA_TF32
 
 Array = np.ndarray[Any, Any]
+_VECTOR = "{0} __attribute__((ext_vector_type({1})))".format
+_HELD: dict[str, type[np.generic]] = {
+    "_Float16": np.float16,
+    "float": np.float32,
+    "double": np.float64,
+    "int8_t": np.int8,
+    "int32_t": np.int32,
+}
 Place = tuple[int, int]  # lane, item
 
 
@@ -45,8 +54,28 @@ class Builtin:
 
     @property
     def element(self) -> str:
-        """The C++ element of the operands."""
-        return "short" if self.row.bits else DType.from_label(self.row.element).cpp
+        """The C++ element of the operands, or the label of a float of 8 bits."""
+        if self.row.element.startswith("f8"):
+            return self.row.element
+        return "short" if self.row.bits else DType.from_label(self.row.held).cpp
+
+    @property
+    def operand(self) -> str:
+        """What the builtin takes of a lane."""
+        size = {"": self.inputs, "int": self.inputs // 4, "long": self.inputs // 8}[self.row.word]
+        each = self.row.word or self.element
+        return each if size == 1 else _VECTOR(each, size)
+
+    def call(self, a: str, b: str, c: str) -> str:
+        """D, by the builtin."""
+        formats = {"fp8": 0, "bf8": 1}
+        if self.row.call in formats:
+            name, each = "mfma_scale_f32_16x16x128_f8f6f4", formats[self.row.call]
+            return f"__builtin_amdgcn_{name}({a}, {b}, {c}, {each}, {each}, 0, 0, 0, 0)"
+        if self.row.call == "iu8":
+            return f"__builtin_amdgcn_{self.name}(true, {a}, true, {b}, {c}, false)"
+        modifiers = ", 0, 0, 0" if "mfma" in self.name else ""
+        return f"__builtin_amdgcn_{self.name}({a}, {b}, {c}{modifiers})"
 
     @property
     def accumulator(self) -> str:
@@ -76,6 +105,8 @@ class Builtin:
             if self.generation == 11:
                 return [(i, k), (i + 16, k)]
             return [(i + 16 * (k // 8), k % 8)]
+        if self.shape[2] == 128:  # of 8 bits: two runs of 16
+            return [(i + 16 * (k // 16 % 4), k % 16 + 16 * (k // 64))]
         k_l = self.shape[2] // (64 // self.shape[0])
         return [(i + self.shape[0] * (k // k_l), k % k_l)]
 
@@ -104,19 +135,15 @@ def _kernel(builtin: Builtin) -> str:
 
     The operands carry a vector type of their own spelling, as a kernel's do.
     """
-    vector = "{0} __attribute__((ext_vector_type({1})))".format
-    inputs, outputs = builtin.inputs, builtin.outputs
-    operand = builtin.element if inputs == 1 else vector(builtin.element, inputs)
-    modifiers = ", 0, 0, 0" if "mfma" in builtin.name else ""
     return f"""
-    typedef {operand} In_{builtin.name};
-    typedef {vector(builtin.accumulator, outputs)} Out_{builtin.name};
+    typedef {builtin.operand} In_{builtin.name};
+    typedef {_VECTOR(builtin.accumulator, builtin.outputs)} Out_{builtin.name};
     __global__ void {builtin.name}(const In_{builtin.name}* a, const In_{builtin.name}* b,
                                    Out_{builtin.name}* c) {{
       int lane = threadIdx.x;
       // Twice, so that the second one meets what the first one left behind.
-      auto once = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], c[lane]{modifiers});
-      c[lane] = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], once{modifiers});
+      auto once = {builtin.call("a[lane]", "b[lane]", "c[lane]")};
+      c[lane] = {builtin.call("a[lane]", "b[lane]", "once")};
     }}
     """
 
@@ -153,9 +180,9 @@ def multiply(
 def _encode(values: Array, element: str) -> Array:
     if element in ("short", "__bf16"):
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    return values.astype(
-        {"_Float16": np.float16, "float": np.float32, "double": np.float64}[element]
-    )
+    if element.startswith("f8"):
+        return to_bits(values, DType.from_label(element))
+    return values.astype(_HELD[element])
 
 
 def _operands(builtin: Builtin) -> tuple[Array, ...]:
@@ -251,6 +278,67 @@ def test_a_row_alone_is_enough_for_emulation_and_for_a_waves_tile(run: Callable[
     out = np.zeros_like(c)
     run(source, "go", registers_a, registers_b, c, out, target="cpu-gfx1100")
     np.testing.assert_array_equal(out, a @ b + c)
+
+
+def test_integers_are_dealt_out_to_nvidias_lanes_and_wrap_around(run: Callable[..., None]) -> None:
+    """A wave's tile by mma.m16n8k32, from memory: two rows of A a lane, four k in a word."""
+    one = MMA_I8
+    source = f"""
+    #include <kiln/mma.h>
+    namespace kiln::instruction {{
+    {struct(one)}
+    template <>
+    struct Select<int8_t, 16> {{  // which nothing else serves on this target
+      static constexpr bool kAvailable = true;
+      using type = {one.name};
+    }};
+    using I = {one.name};
+    inline I::D multiply_add(I, I::A a, I::B b, I::D c) {{
+      return kiln_cpu::multiply<I>(a, b, c, __LINE__);
+    }}
+    }}
+    __global__ void k(const int8_t* a, const int8_t* b, int32_t* c) {{
+      kiln::mma::Tile<int8_t, 32, 16> tile(threadIdx.x);
+      for (int i = 0; i < tile.kRows; ++i)
+        for (int j = 0; j < tile.kColumns; ++j)
+          tile.put(i, j, c[tile.row(i) * 16 + tile.column(j)]);
+      for (int k = 0; k < 128; k += tile.kStep) tile.multiply(a + k, b + k, 128);
+      for (int i = 0; i < tile.kRows; ++i)
+        for (int j = 0; j < tile.kColumns; ++j)
+          c[tile.row(i) * 16 + tile.column(j)] = tile.at(i, j);
+    }}
+    EXPORT go(void* a, void* b, void* c, size_t*, uint8_t*, hipStream_t stream) {{
+      hipLaunchKernelGGL(k, dim3(1), dim3(32), 0, stream, (int8_t*)a, (int8_t*)b, (int32_t*)c);
+      return hipGetLastError();
+    }}
+    """
+    rng = np.random.default_rng(16832)
+    a, b = (rng.integers(-128, 128, (rows, 128)).astype(np.int8) for rows in (32, 16))
+    a[3], b[5] = -128, -128
+    c = rng.integers(-99, 100, (32, 16)).astype(np.int32)
+    c[3, 5] = 2**31 - 1
+    expected = (c + a.astype(np.int64) @ b.T).astype(np.int32)
+    run(source, "go", a, b, c, target="cpu-gfx1030")
+    np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("name", ["mfma_f32_16x16x8_xf32", "mfma_f32_32x32x4_xf32"])
+def test_xf32_takes_10_bits_of_mantissa(name: str, run: Callable[..., None]) -> None:
+    """The others are cut off, which is why kernels round before; sums are of f32."""
+    builtin = next(one for one in BUILTINS if (one.name, one.target) == (name, "cpu"))
+    m, n, k = builtin.shape
+    rng = np.random.default_rng(m)
+    a, b = (rng.standard_normal(size).astype(np.float32) for size in ((m, k), (k, n)))
+    a[0, 0], a[1, 0] = 1 + 2.0**-10 - 2.0**-23, -(1 + 2.0**-10 - 2.0**-23)
+    registers_c = np.zeros((builtin.lanes, builtin.outputs), np.float32)
+    registers = [_encode(_registers(builtin, each), "float") for each in (a, b.T)]
+    multiply(builtin, run, *registers, registers_c)
+    found = np.zeros((m, n))
+    for (i, j), _ in np.ndenumerate(found):
+        found[i, j] = registers_c[builtin.output_place(i, j)]
+    cut = [(each.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(float) for each in (a, b)]
+    assert cut[0][0, 0] == 1 and cut[0][1, 0] == -1
+    np.testing.assert_allclose(found, 2 * cut[0] @ cut[1], rtol=1e-5, atol=1e-5)
 
 
 def test_tf32_rounds_what_it_multiplies_and_nothing_else(run: Callable[..., None]) -> None:

@@ -32,7 +32,7 @@ from scheduler.tuning.ledger import read_jsonl
 from scheduler.tuning.problems import find_problems
 
 SCHEMA = Path(reader.__file__).with_name("schema.json")
-GPT2 = Path(scheduler.samples.__file__).parent / "graphs" / "gpt2_2layer.pt2"
+LLAMA = Path(scheduler.samples.__file__).parent / "graphs" / "llama_2layer.pt2"
 SYMBOLS = {"s0": SymbolInfo("s0", 128, 2, 1024), "s1": SymbolInfo("s1", 8, 1, 16)}
 USUAL = {"s0": 128, "s1": 8}
 
@@ -72,7 +72,7 @@ def test_the_first_bucket_that_fits_serves(limits: list[int], size: int) -> None
 
 
 def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
-    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(LLAMA)))
     target = find("gfx942")
     backend = pipeline.scheduling(plan, (target,))
     name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
@@ -99,7 +99,7 @@ def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
 
 
 def test_a_choice_that_could_not_be_kept_is_reported_at_its_sizes() -> None:
-    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(LLAMA)))
     target = find("gfx942")
     name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
 
@@ -123,13 +123,13 @@ def test_a_choice_that_could_not_be_kept_is_reported_at_its_sizes() -> None:
 
 
 def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
-    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(LLAMA)))
     target = find("cpu")
     backend = pipeline.scheduling(plan, (target,))
     usual = hints(plan.lowered.graph.symbols)
-    scan = [node.name for node in plan.nodes if node.kind is GroupKind.SCAN]
-    first = find_problems(plan, backend, target, usual, scan)
-    other = find_problems(plan, backend, target, {**usual, "s70": 16}, scan)
+    pointwise = [node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE]
+    first = find_problems(plan, backend, target, usual, pointwise)
+    other = find_problems(plan, backend, target, {**usual, "s70": 16}, pointwise)
     assert without_repeats([*first, *first]) == first
     assert without_repeats([*first, *other]) == (*first, *other)
     at = {**usual, "s70": 16}
@@ -141,7 +141,7 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     cache: CodeCache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "bundle"
-    arguments = ["tune", str(GPT2), "--bind", "s70=16", "--bucket", "s70=3", "--node", "op6"]
+    arguments = ["tune", str(LLAMA), "--bind", "s70=16", "--bucket", "s70=3", "--node", "op4"]
     limits = ["--budget", "60s", "--cache", str(cache.root), "--out", str(out), "--json"]
     assert main([*arguments, *limits]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -176,7 +176,7 @@ def test_a_users_mistake_is_one_line_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
 ) -> None:
     out = tmp_path / "bundle"
-    assert main(["tune", str(GPT2), "--out", str(out), *more]) == 2
+    assert main(["tune", str(LLAMA), "--out", str(out), *more]) == 2
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1

@@ -1,16 +1,22 @@
 """Tables that a listing has beside its instructions, and the addresses that refer to them.
 
-A kernel adds to its own address (``s_getpc_b64``) what the linker put into an instruction
-(``table@rel32@lo+4``). Here the own address is 0, so that the sum is what the instruction holds:
-the table's address.
+A kernel adds to its own address (``s_getpc_b64``) what the linker put into an instruction: how far
+the symbol is from where that stands, and an addend (``table@rel32@lo+4``). The addend is that place
+as seen from the own address, and a place in the table where that is more. Here the own address is
+0, so that the sum is what the instruction holds: the address in the table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-REFERENCE = re.compile(r"([A-Za-z_.$][\w.$]*)@(rel32|gotpcrel32)@(lo|hi)(?:[+-]\d+)?")
+from scheduler.isa.listing import Instruction
+
+REFERENCE = re.compile(r"([A-Za-z_.$][\w.$]*)@(rel32|gotpcrel32)@(lo|hi)([+-]\d{1,9})?")
+_OWN_ADDRESS = "s_getpc_b64"
+_WORD = 4  # bytes of an instruction of the scalar unit, and of the number in one
+_FARTHEST = 16  # instructions from the own address to what is added
 _WIDTHS = {"byte": 1, "short": 2, "long": 4, "quad": 8, "2byte": 2, "4byte": 4, "8byte": 8}
 _VALUES = re.compile(r"\.(byte|short|long|quad|[248]byte)\s+([-\w, \t]+)")
 _ZEROS = re.compile(r"\.(?:zero|skip|space)\s+(\d+)")
@@ -92,13 +98,31 @@ def placed(data: Mapping[str, bytes], at: int) -> tuple[bytes, dict[tuple[str, s
     return bytes(image), addresses
 
 
-def linked(operands: str, addresses: Mapping[tuple[str, str], int]) -> str:
-    """An instruction's operands with numbers for references; unknown ones stay."""
+def ahead(instructions: Sequence[Instruction], index: int) -> int | None:
+    """How many bytes an instruction's number stands behind the own address that it is added to;
+    None where that is not read shortly before, by instructions of the scalar unit alone."""
+    distance = _WORD
+    for before in reversed(instructions[max(index - _FARTHEST, 0) : index]):
+        if before.mnemonic == _OWN_ADDRESS:
+            return distance
+        if not before.mnemonic.startswith("s_"):
+            return None
+        distance += 2 * _WORD if "@" in before.operands else _WORD
+    return None
+
+
+def linked(
+    operands: str, addresses: Mapping[tuple[str, str], int], distance: int | None = None
+) -> str:
+    """An instruction's operands with numbers for references; unknown ones stay. ``distance`` is
+    what :func:`ahead` says of the instruction; an addend means nothing without it."""
 
     def number(match: re.Match[str]) -> str:
         address = addresses.get((match[1], match[2]))
         if address is None:
             return match[0]
-        return hex(address >> 32 if match[3] == "hi" else address & 0xFFFF_FFFF)
+        if distance is not None and match[4]:
+            address += int(match[4]) - distance
+        return hex(address >> 32 & 0xFFFF_FFFF if match[3] == "hi" else address & 0xFFFF_FFFF)
 
-    return REFERENCE.sub(number, operands) if "@" in operands else operands
+    return REFERENCE.sub(number, operands)

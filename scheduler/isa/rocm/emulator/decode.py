@@ -26,7 +26,7 @@ from scheduler.isa.rocm.emulator import (
 from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
 from scheduler.isa.rocm.emulator.alu.row import Alu
 from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, does_nothing
-from scheduler.isa.rocm.emulator.data import linked
+from scheduler.isa.rocm.emulator.data import ahead, linked
 from scheduler.isa.rocm.emulator.names import canonical
 from scheduler.isa.rocm.emulator.operands import EXEC, File, Operands, parse
 from scheduler.isa.rocm.emulator.program import Program
@@ -132,7 +132,7 @@ class Code:
         try:
             if "::" in instruction.operands:
                 return self._dual(instruction)
-            operands = parse(linked(instruction.operands, self._addresses))
+            operands = parse(self._linked(index, instruction))
             step = self._of_tables(index, instruction, name, operands)
             if step is not None:
                 return step
@@ -140,6 +140,12 @@ class Code:
             pass
         self._unknown[index] = instruction.mnemonic
         return self._zeros(parse(instruction.operands), name)
+
+    def _linked(self, index: int, instruction: Instruction) -> str:
+        if "@" not in instruction.operands:
+            return instruction.operands
+        distance = ahead(self._instructions, index)
+        return linked(instruction.operands, self._addresses, distance)
 
     def _of_tables(
         self, index: int, instruction: Instruction, name: str, operands: Operands

@@ -12,7 +12,6 @@ import scheduler.cycles
 import scheduler.isa
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.rocm.metadata import kernels as kernels_of
 from scheduler.cycles import record
 from scheduler.cycles.kernel_file import KernelFile, model_file
 from scheduler.cycles.report import Report
@@ -24,9 +23,9 @@ from tests.benchmarks.cycles.candidates import choosers
 from tests.benchmarks.cycles.peers.compiling import Compiled, Compiler
 from tests.benchmarks.cycles.peers.launches import Kernel, Peer
 from tests.benchmarks.cycles.peers.problems import Problem
-from tests.benchmarks.cycles.peers.stores import Stored, stored
-from tests.benchmarks.cycles.peers.table import LEAST_STORED_BYTES, Modelled, Row
+from tests.benchmarks.cycles.peers.table import Modelled, Row
 from tests.support.families import ModelledKernel, conflict, longest, matrix_busy, modelled
+from tests.support.stores import narrow_share, spilled
 
 
 @dataclass(frozen=True)
@@ -115,19 +114,10 @@ def _model_digest() -> str:
 
 def summary(title: str, target: Target, found: Sequence[tuple[str, Report]]) -> Modelled:
     """Of the kernels that compute a problem one after the other, as their listings and reports."""
-    launches = [(listing, launch) for listing, report in found for launch in report.launches]
-    written = sum(
-        (stored(listing, target, launch, LEAST_STORED_BYTES) for listing, launch in launches),
-        Stored(0.0, 0.0),
-    )
-    spills = [
-        one.vgpr_spill_count + one.sgpr_spill_count
-        for listing, _ in found
-        for one in kernels_of(listing).values()
-    ]
+    launches = [launch for _, report in found for launch in report.launches]
     unknown = {name for _, report in found for name in report.unknown}
-    astray = {note for _, launch in launches for note in launch.notes if OUTSIDE in note}
-    if any(launch.cut for _, launch in launches):
+    astray = {note for launch in launches for note in launch.notes if OUTSIDE in note}
+    if any(launch.cut for launch in launches):
         return Modelled(title, error="cut short by the model's limits: its time is not known")
     if unknown:
         return Modelled(title, error=f"not known to the model: {', '.join(sorted(unknown))}")
@@ -136,8 +126,8 @@ def summary(title: str, target: Target, found: Sequence[tuple[str, Report]]) -> 
     return Modelled(
         title,
         sum(report.time_us.mid for _, report in found),
-        max(conflict(launch) for _, launch in launches),
-        sum(spills),
-        written.narrow / written.total if written.total else 0.0,
+        max(map(conflict, launches)),
+        sum(spilled(listing) for listing, _ in found),
+        narrow_share(found, target),
         matrix_busy(longest([report for _, report in found])),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scheduler.cycles.launches.reading import Buffer
 from tests.benchmarks.cycles.peers.launches import Kernel, Peer, f16, f32
-from tests.support.families import FAMILIES, Family, attention, linear
+from tests.support.families import FAMILIES, INPUTS, KEYS, OUTPUTS, Family
 
 _FAMILIES = {family.name: family for family in FAMILIES}
 
@@ -173,22 +173,6 @@ def _gelu(count: int, *, whole: bool) -> Iterator[Peer]:
         yield Peer(f"{block} elements, {warps} warps", (one,))
 
 
-_N, _K, _KEYS = 14336, 4096, 16384
-
-
-def _of_rows(rows: int) -> Family:
-    """A linear layer of few rows, bound by reading its weights."""
-    name = f"gemm, {rows} row{'s' * (rows > 1)}"
-    return _FAMILIES.get(name) or Family(name, lambda: linear(rows, _N, _K), _N * _K * 2.0, False)
-
-
-_DECODE = Family(
-    f"attention, one query, {_KEYS} keys",
-    lambda: attention(2, 16, _KEYS, 128, queries=1),
-    2 * 2 * 16 * _KEYS * 128 * 2.0,
-    False,
-)
-
 PROBLEMS = (
     Problem(
         _FAMILIES["gemm + gelu"],
@@ -200,11 +184,15 @@ PROBLEMS = (
         0.95,
         lambda _: _gemm(4096, 4096, 4096, transposed=False, gelu=False),
     ),
-    Problem(_of_rows(1), 1.0, lambda _: _skinny(1, _N, _K)),
-    Problem(_of_rows(16), 1.0, lambda _: _skinny(16, _N, _K)),
-    Problem(_of_rows(64), 1.0, lambda _: _skinny(64, _N, _K)),
+    Problem(_FAMILIES["gemm, 1 row"], 1.0, lambda _: _skinny(1, OUTPUTS, INPUTS)),
+    Problem(_FAMILIES["gemm, 16 rows"], 1.0, lambda _: _skinny(16, OUTPUTS, INPUTS)),
+    Problem(_FAMILIES["gemm, 64 rows"], 1.0, lambda _: _skinny(64, OUTPUTS, INPUTS)),
     Problem(_FAMILIES["attention, causal"], 1.0, lambda _: _causal(32, 4096, 128)),
-    Problem(_DECODE, 1.0, lambda _: _decode(32, _KEYS, 128)),
+    Problem(
+        _FAMILIES[f"attention, one query, {KEYS} keys"],
+        1.0,
+        lambda _: _decode(32, KEYS, 128),
+    ),
     Problem(_FAMILIES["convolution 3x3"], 1.0, lambda _: _convolution(32, 14, 256, 256)),
     Problem(_FAMILIES["softmax"], 1.0, lambda _: _rows("softmax", 4096, 4096)),
     Problem(_FAMILIES["layer norm"], None, lambda _: _rows("layer_norm", 4096, 4096)),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MOST_CONFLICT = 1.05
-LEAST_STORED_BYTES = 8
-MOST_NARROW = 0.02  # of what is stored: partial sums' few numbers a row
+from tests.support import kernel_bars
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,8 @@ class Row:
         found = []
         if self.bar is not None and (self.ratio is None or self.ratio < self.bar):
             found.append(f"rate {_shown(self.ratio)}, {self.bar:g} wanted")
-        if self.ours.conflict > MOST_CONFLICT:
-            found.append(f"LDS conflicts x{self.ours.conflict:.2f}, x{MOST_CONFLICT:g} allowed")
-        if self.ours.spills:
-            found.append(f"{self.ours.spills} registers spilled")
-        if self.ours.narrow > MOST_NARROW:
-            found.append(
-                f"{self.ours.narrow:.0%} of stored bytes by fewer than {LEAST_STORED_BYTES} at once"
-            )
-        return tuple(found)
+        ours = self.ours
+        return (*found, *kernel_bars.missed(ours.conflict, ours.spills, ours.narrow))
 
 
 def _fastest(of: Sequence[Modelled]) -> Modelled | None:

@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from scheduler import matrix_instructions
+from scheduler.ir.dtypes import DType
+from scheduler.ir.narrow import to_bits
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encoded, registers
 from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, SPELLINGS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
+from scheduler.isa.rocm.emulator.alu.row import Modifiers
 from scheduler.matrix_instructions import Layout, MatrixInstruction
 from tests.unit.isa.emulator.rows import Array, block
 
+NARROW = ("i8", "f8e4m3fn", "f8e5m2")
+FORMATS = {"f8e4m3fn": 0, "f8e5m2": 1}  # of v_mfma_f32_16x16x128_f8f6f4: CDNA4 ISA, 7.1
 _AMD = [
     (one, processor)
     for one in matrix_instructions.INSTRUCTIONS
@@ -28,32 +33,61 @@ def filled(matrix: Array, layout: Layout, items: int, lanes: int, element: str) 
     for item in range(items):
         for lane in range(lanes):
             values[0, item, lane] = matrix[layout.at(lane, item)]
+    if element in NARROW:
+        dtype = DType.from_label(element)
+        codes = values.astype(np.int8).view(np.uint8) if element == "i8" else to_bits(values, dtype)
+        return registers(codes, 8)
     return registers(encoded(values, element), ELEMENTS[element].bits)
 
 
 def mnemonic(one: MatrixInstruction) -> str:
-    return "v_" + one.name.removesuffix("_gfx12").removesuffix("_w32")
+    plain = one.name.removesuffix("_gfx12").removesuffix("_w32")
+    return "v_" + (plain[: -len("_fp8")] if "f8f6f4" in plain else plain)
+
+
+def modifiers(one: MatrixInstruction) -> Modifiers:
+    """What a kernel writes behind the operands: signed integers, the format of each operand."""
+    if "iu8" in one.name:
+        return {"neg_lo": (1, 1, 0)}
+    if "f8f6f4" in one.name:
+        return {"cbsz": (FORMATS[one.element],), "blgp": (FORMATS[one.element],)}
+    return {}
 
 
 @pytest.mark.parametrize(("one", "processor"), _AMD, ids=lambda each: getattr(each, "name", each))
 def test_a_product_is_the_plain_one(one: MatrixInstruction, processor: str) -> None:
     rng = np.random.default_rng(0)
-    a = rng.integers(-8, 9, (one.m, one.k)).astype(np.float64) / 4
-    b = rng.integers(-8, 9, (one.k, one.n)).astype(np.float64) / 4
+    parts = 1 if one.accumulator == "i32" else 4
+    a = rng.integers(-8, 9, (one.m, one.k)).astype(np.float64) / parts
+    b = rng.integers(-8, 9, (one.k, one.n)).astype(np.float64) / parts
     c = rng.integers(-8, 9, (one.m, one.n)).astype(np.float64)
     name = mnemonic(one)
     row = block(SPELLINGS.get(name, name), processor)
     blocks = [
-        filled(a, one.a, one.a_values, one.lanes, one.element),
-        filled(b, one.b, one.b_values, one.lanes, one.element),
+        filled(a, one.a, one.a_values, one.lanes, one.held),
+        filled(b, one.b, one.b_values, one.lanes, one.held),
         filled(c, one.d, one.d_values, one.lanes, one.accumulator),
     ]
     assert tuple(each.shape[1] for each in blocks) == row.sources
     waves = [np.concatenate([each, np.zeros_like(each)]) for each in blocks]
-    got = row.compute(*waves, modifiers={})
+    got = row.compute(*waves, modifiers=modifiers(one))
     expected = filled(a @ b + c, one.d, one.d_values, one.lanes, one.accumulator)
     assert (got[0] == expected[0]).all()
     assert (got[1] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_16x16x8_xf32", "v_mfma_f32_32x32x4_xf32"])
+def test_of_xf32_10_bits_of_mantissa_are_multiplied(name: str) -> None:
+    """The others are cut off, whatever they are."""
+    row = block(name, "gfx942")
+    ones = np.ones((1, row.sources[0], 64), np.float32).view(np.uint32)
+    sums = np.zeros((1, row.sources[2], 64), np.uint32)
+    largest = float.fromhex("0x1.ffcp127")
+    for bits, taken in ((0x3F801FFF, 1.0), (0xBF802FFF, -(1 + 2.0**-10)), (0x7F7FFFFF, largest)):
+        given = np.zeros_like(ones)
+        given[0, 0, 0] = bits  # A's first element
+        got = row.compute(given, ones, sums, modifiers={}).view(np.float32)
+        assert set(got[0, 0, : 16 if "16x16" in name else 32]) == {np.float32(taken)}
 
 
 def test_places_are_those_of_the_isa_documents_examples() -> None:

@@ -209,13 +209,9 @@ def test_generic_addresses_reach_lds_scratch_and_memory() -> None:
     assert not done.run.findings
 
 
-def test_a_table_of_the_kernels_own_is_read_by_its_name() -> None:
-    body = """
-    s_getpc_b64 s[10:11]
-    s_add_u32 s10, s10, table@rel32@lo+4
-    s_addc_u32 s11, s11, table@rel32@hi+12
-    global_load_dword v3, v1, s[10:11]
-    """
+def from_table(*instructions: str) -> tuple[int, ...]:
+    """The first words of what lanes load of a table, each from where s[10:11] point to."""
+    body = "\n".join((*instructions, "global_load_dword v3, v1, s[10:11]"))
     text = f"{LOAD}\n{body}\n{STORE}"
     lines = [".section\t.rodata.table", "\ntable:", "\n\t.long\t7  ; 0x7", "\n\t.quad\t-2"]
     table = "\t" + "".join(lines) + "\n\t.zero\t4\n\t.short\t9, 10\n"
@@ -224,12 +220,31 @@ def test_a_table_of_the_kernels_own_is_read_by_its_name() -> None:
     memory.map("in", IN, 1 << 12)
     program = program_of(listing(text) + table, "k")
     done = run(program, Launch("k", (1, 1, 1), (64, 1, 1), 0, (OUT, IN, 0)), memory)
-    assert struct.unpack("<6I", memory.read(OUT, 24)) == (
-        7,
-        0xFFFF_FFFE,
-        0xFFFF_FFFF,
-        0,
-        0xA0009,
-        0,
-    )
     assert not done.unknown
+    return struct.unpack("<6I", memory.read(OUT, 24))
+
+
+def test_a_table_of_the_kernels_own_is_read_by_its_name() -> None:
+    got = from_table(
+        "s_getpc_b64 s[10:11]",
+        "s_add_u32 s10, s10, table@rel32@lo+4",
+        "s_addc_u32 s11, s11, table@rel32@hi+12",
+    )
+    assert got == (7, 0xFFFF_FFFE, 0xFFFF_FFFF, 0, 0xA0009, 0)
+
+
+@pytest.mark.parametrize(
+    ("between", "low", "high"),
+    [((), 12, 20), (("s_nop 0",), 16, 24), (("s_nop 0", "s_nop 1"), 20, 28)],
+)
+def test_a_place_in_a_table_is_what_an_addend_has_more_than_its_distance(
+    between: tuple[str, ...], low: int, high: int
+) -> None:
+    """Eight bytes, whatever the compiler puts after the own address."""
+    got = from_table(
+        "s_getpc_b64 s[10:11]",
+        *between,
+        f"s_add_u32 s10, s10, table@rel32@lo+{low}",
+        f"s_addc_u32 s11, s11, table@rel32@hi+{high}",
+    )
+    assert got[:3] == (0xFFFF_FFFF, 0, 0xA0009)

@@ -29,7 +29,8 @@ KILN_DEVICE Index greatest(Index a, Index b) {
   return a > b ? a : b;
 }
 
-// How the threads move tiles of keys and of values, which lie in LDS one behind the other.
+// How the threads move tiles of keys and of values, which lie in LDS one behind the other, or where
+// they are `one_tile` in the same place.
 template <typename Shape>
 using KeyMover = Lines<typename Shape::T, typename Wave<Shape>::Keys, Shape::kBlockN, Shape::kDepth,
                        Shape::kRealDepth, Shape::kPackK, Shape::kThreads>;
@@ -38,7 +39,7 @@ using ValueMover = TurnedLines<typename Shape::T, typename Wave<Shape>::Values, 
                                Shape::kRealValueDepth, Shape::kPackV, Shape::kThreads>;
 template <typename Shape>
 constexpr int keys_size() {
-  return Shape::kBlockN * Wave<Shape>::Keys::kLine;
+  return one_tile(Shape::kBlockN) ? 0 : Shape::kBlockN * Wave<Shape>::Keys::kLine;
 }
 
 }  // namespace kiln::attention

@@ -26,8 +26,8 @@ struct Cores {
   static constexpr bool kFromLds = Shape::kQueriesInLds;
   // Where registers are few: how many steps' operands may be read ahead.
   static constexpr int kUnrollD = kFromLds ? 2 : kStepsD;
-  static constexpr int kShared =
-      kBlockN * (Shape::kDepth + Shape::kValueDepth) + (kFromLds ? Shape::kBlockM * Shape::kDepth : 0);
+  static constexpr int kTiles = of_both(kBlockN, kBlockN * Shape::kDepth, kBlockN * Shape::kValueDepth);
+  static constexpr int kShared = kTiles + (kFromLds ? Shape::kBlockM * Shape::kDepth : 0);
   static_assert(kWaveM % C::kQueries == 0 && kBlockN % C::kStep == 0, "whole tiles");
   static_assert(Shape::kDepth % C::kStep == 0 && Shape::kValueDepth % C::kStep == 0, "whole steps");
 
@@ -46,7 +46,7 @@ struct Cores {
   KILN_DEVICE void take_queries(T* lds, Index first_row, Index rows, Read read) {
     if constexpr (kFromLds) {
       using All = Lines<T, Keys, Shape::kBlockM, Shape::kDepth, Shape::kRealDepth, Shape::kPackQ, Shape::kThreads>;
-      T* const tile = lds + kBlockN * (Shape::kDepth + Shape::kValueDepth);
+      T* const tile = lds + kTiles;
       All::template move<4>(tile, first_row, rows, read);
       query_tile = tile;
     } else {

@@ -48,12 +48,17 @@ constexpr int swizzle(int n, [[maybe_unused]] int chunks) {
 }
 
 // Where line `n` lies. Two lines of four chunks share the banks: of those that are written at once,
-// eight apart, half must be of either kind: bits 0 and 3 change places.
+// eight apart, half must be of either kind. CDNA: bits 0 and 3 change places. RDNA, some of which read
+// eight lines in a row: bit 0 counts where bit 3 does not.
 constexpr int line_place(int n, [[maybe_unused]] int chunks) {
-#if defined(__GFX9__)
-  if (chunks % 8 != 0) return (n & ~9) | (n & 1) << 3 | (n >> 3 & 1);
-#endif
+#if defined(__CUDA__)
   return n;
+#elif defined(__GFX9__)
+  if (chunks % 8 != 0) return (n & ~9) | (n & 1) << 3 | (n >> 3 & 1);
+  return n;
+#else
+  return chunks % 8 != 0 ? n ^ (n >> 3 & 1) : n;
+#endif
 }
 
 // The place of an element of line `n` in a tile of lines of Length elements.
@@ -74,6 +79,13 @@ struct Padded {
   static constexpr int kLine = Length + kChunkBytes / sizeof(T);
   KILN_INLINE static constexpr int place(int n, int at) { return n * kLine + at; }
 };
+
+// Of so few keys a tile takes the place of the tile of values, which come after them: heads so deep
+// that LDS has no room for both.
+constexpr bool one_tile(int keys) { return keys < 32; }
+constexpr int of_both(int keys, int of_keys, int of_values) {
+  return !one_tile(keys) ? of_keys + of_values : of_keys > of_values ? of_keys : of_values;
+}
 
 constexpr int divisor_up_to(int most, int of) {  // a power of two
   int found = 1;

@@ -8,12 +8,12 @@
 namespace kiln::attention {
 
 // A wave's rectangle M x N of sums: lanes in a grid, each with strided rows and with runs of kRun
-// neighbouring columns, as many as a lane of `Cores` has.
-template <typename T, int M, int N>
+// neighbouring columns, as many as a lane of `Cores` has; a row of lanes has Across columns at once.
+template <typename T, int M, int N, int Across>
 struct PlainSums {
   using Acc = typename mma::Accumulate<T>::type;
   static constexpr int kRun = sizeof(T) == 2 ? 8 : 4, kStep = 4;
-  static constexpr int kLaneColumns = 32 / kRun, kLaneRows = wave_size / kLaneColumns;
+  static constexpr int kLaneColumns = Across / kRun, kLaneRows = wave_size / kLaneColumns;
   static constexpr int kRows = M / kLaneRows, kColumns = N / kLaneColumns;
   static_assert(M % kLaneRows == 0 && N % (kLaneColumns * kRun) == 0, "whole runs");
   Acc d[kRows][kColumns];
@@ -63,14 +63,15 @@ struct Plain {
   using T = typename Shape::T;
   using Acc = typename mma::Accumulate<T>::type;
   static constexpr int kWaveM = Shape::kWaveM, kBlockM = Shape::kBlockM, kBlockN = Shape::kBlockN;
-  using Scores = PlainSums<T, kWaveM, kBlockN>;
-  using Output = PlainSums<T, kWaveM, Shape::kValueDepth>;
+  static constexpr int kAcross = kBlockN < 32 ? kBlockN : 32;
+  using Scores = PlainSums<T, kWaveM, kBlockN, kAcross>;
+  using Output = PlainSums<T, kWaveM, Shape::kValueDepth, kAcross>;
   using Keys = Padded<T, Shape::kDepth>;
   using Values = Padded<T, kBlockN>;
   static constexpr int kRun = Scores::kRun, kRowLanes = Scores::kLaneColumns;
   static constexpr int kKeysSize = kBlockN * Keys::kLine, kValuesSize = Shape::kValueDepth * Values::kLine;
-  static constexpr int kShared =
-      kKeysSize + kValuesSize + kBlockM * Keys::kLine + kBlockM * Values::kLine;
+  static constexpr int kTiles = of_both(kBlockN, kKeysSize, kValuesSize);
+  static constexpr int kShared = kTiles + kBlockM * Keys::kLine + kBlockM * Values::kLine;
 
   int lane, wave_row;
   const T* query_tile;
@@ -83,7 +84,7 @@ struct Plain {
 
   template <typename Index, typename Read>
   KILN_DEVICE void take_queries(T* lds, Index first_row, Index rows, Read read) {
-    T* const tile = lds + kKeysSize + kValuesSize;
+    T* const tile = lds + kTiles;
     using All = Lines<T, Keys, kBlockM, Shape::kDepth, Shape::kRealDepth, Shape::kPackQ, Shape::kThreads>;
     All::move(tile, first_row, rows, read);
     query_tile = tile + wave_row * Keys::kLine;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <hip/hip_runtime.h>
+#include <kiln/held.h>
 #include <kiln/matrix_instructions.h>
 #include <kiln/types.h>
 
@@ -18,6 +19,10 @@ struct Accumulate {
 template <>
 struct Accumulate<double> {
   using type = double;
+};
+template <>
+struct Accumulate<int8_t> {
+  using type = int32_t;
 };
 
 // Reads N elements from an address that is a multiple of their size (N * sizeof(T) up to 16) bytes.
@@ -97,12 +102,22 @@ constexpr int waves_along_m(int block_m, int block_n, int waves, int size = 16) 
 #if defined(__CUDA__)
 #include <nvidia/mma.h>  // by inline PTX
 #elif defined(KILN_MATRIX_INSTRUCTIONS)
-#define KILN_MODIFIERS_0
-#define KILN_MODIFIERS_3 , 0, 0, 0
-#define KILN_MULTIPLY(name, modifiers)                                                             \
+#define KILN_WORDS(name, of) __builtin_bit_cast(instruction::name::Words, of)
+#define KILN_CALL_0(name) __builtin_amdgcn_##name(a, b, c)
+#define KILN_CALL_3(name) __builtin_amdgcn_##name(a, b, c, 0, 0, 0)
+#define KILN_CALL_words_0(name) __builtin_amdgcn_##name(KILN_WORDS(name, a), KILN_WORDS(name, b), c)
+#define KILN_CALL_words_3(name) __builtin_amdgcn_##name(KILN_WORDS(name, a), KILN_WORDS(name, b), c, 0, 0, 0)
+#define KILN_CALL_iu8(name) \
+  __builtin_amdgcn_##name(true, KILN_WORDS(name, a), true, KILN_WORDS(name, b), c, false)
+#define KILN_CALL_fp8(name) KILN_CALL_f8f6f4(name, 0)
+#define KILN_CALL_bf8(name) KILN_CALL_f8f6f4(name, 1)
+#define KILN_CALL_f8f6f4(name, format)                                                           \
+  __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(KILN_WORDS(name, a), KILN_WORDS(name, b), c,  \
+                                                   format, format, 0, 0, 0, 0)
+#define KILN_MULTIPLY(name, call)                                                                  \
   __device__ __forceinline__ instruction::name::D multiply_add(                                    \
       instruction::name, instruction::name::A a, instruction::name::B b, instruction::name::D c) { \
-    return __builtin_amdgcn_##name(a, b, c KILN_MODIFIERS_##modifiers);                            \
+    return KILN_CALL_##call(name);                                                                 \
   }
 KILN_MATRIX_INSTRUCTIONS(KILN_MULTIPLY)
 #undef KILN_MULTIPLY
@@ -152,10 +167,14 @@ struct Tile {  // plain FMA: lanes in a grid of 8 columns, each with rows and co
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) d[i][j] = __builtin_elementwise_fma(x[i][s], y[j][s], d[i][j]);
+        for (int j = 0; j < kColumns; ++j) d[i][j] = multiplied(x[i][s], y[j][s], d[i][j]);
   }
 
  private:
+  static __device__ __forceinline__ Acc multiplied(Acc x, Acc y, Acc sum) {
+    if constexpr (__is_same(Acc, int32_t)) return x * y + sum;
+    else return __builtin_elementwise_fma(x, y, sum);
+  }
   template <typename Rows>
   static __device__ __forceinline__ void fetch(Acc (&to)[kStep], const Rows& rows, int row, int own, int k) {
     constexpr int kWide = sizeof(T) == 8 ? 2 : kStep;
@@ -178,8 +197,12 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   static constexpr int kRowLanes = Core::kN / kOwnColumns, kNeighbours = kOwnColumns;
   static constexpr int kRowsA = Core::kRowsA;  // of each a lane reads one run of k
   static constexpr int kRun = Core::kValuesA / kRowsA, kPerLane = Core::kRepeats * kRun;
-  static constexpr int kStep = Core::kRepeats * Core::kK, kUnroll = kPerLane < 16 ? 4 : 1;
-  using Input = Vec<T, kPerLane>;
+  using Memory = Held<T>;
+  static constexpr int kPerLaneBytes = kPerLane * sizeof(Memory);
+  // What a lane reads of LDS at once; of 8 bits the second 16 bytes are half a step further.
+  static constexpr int kAtOnce = kPerLaneBytes <= 16 ? kPerLane : 16 / sizeof(Memory);
+  static constexpr int kStep = Core::kRepeats * Core::kK, kUnroll = kPerLaneBytes < 32 ? 4 : 1;
+  using Input = Vec<Memory, kPerLane>;
   // One row of many tiles: all of B in registers beside all of D would not leave enough of the 256
   // for the rest, and no second row reads B again.
   static constexpr bool kOneByOne =
@@ -202,13 +225,13 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
     d[i / kOwnRows][j / kOwnColumns][value(i, j)] = result;
   }
 
-  __device__ __forceinline__ void multiply(const T* a, const T* b, int pitch) {
-    multiply_rows(Pitched<T>{a, pitch}, Pitched<T>{b, pitch}, 0, [] {});
+  __device__ __forceinline__ void multiply(const Memory* a, const Memory* b, int pitch) {
+    multiply_rows(Pitched<Memory>{a, pitch}, Pitched<Memory>{b, pitch}, 0, [] {});
   }
   template <typename RowsA, typename RowsB, typename Meanwhile>
   __device__ __forceinline__ void multiply_rows(const RowsA& a, const RowsB& b, int k, const Meanwhile& meanwhile) {
     Input x[kTilesM][kRowsA], y[kTilesN];
-    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    const int own_k = Core::a_column(lane, 0) * (kAtOnce / leading());
     const int own_a = Core::a_row(lane, 0), own_b = Core::b_column(lane, 0);
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i)
@@ -237,7 +260,7 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   // half needs is on its way, then half of the next. `first` is done between a step's own reads and its
   // products, `second` between both halves: it reads ahead for the next step. `Spread`: these reads stand
   // one by one among the second half's products, from `in_this_order` on.
-  static constexpr bool kAhead = kPerLane < 16 && kTilesN % 2 == 0 && kRowsA == 1 && !kOneByOne;
+  static constexpr bool kAhead = kPerLaneBytes < 32 && kTilesN % 2 == 0 && kRowsA == 1 && !kOneByOne;
   // Where the order of instructions may be said: of more results it takes too many registers.
   static constexpr bool kSpreads = kTilesM * kTilesN * Core::kValues <= 64;
   struct Ahead {
@@ -245,7 +268,7 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   };
   template <typename RowsA, typename RowsB>
   __device__ __forceinline__ void read_ahead(Ahead& to, const RowsA& a, const RowsB& b, int k) const {
-    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    const int own_k = Core::a_column(lane, 0) * (kAtOnce / leading());
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) to.a[i] = fetch(a, i * Core::kM, Core::a_row(lane, 0), k, own_k);
 #pragma unroll
@@ -254,7 +277,7 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   template <bool Spread, typename RowsB, typename First, typename Second>
   __device__ __forceinline__ void multiply_ahead(const Ahead& ahead, const RowsB& b, int k, const First& first,
                                                  const Second& second) {
-    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    const int own_k = Core::a_column(lane, 0) * (kAtOnce / leading());
     const Ahead now = ahead;
     Input rest[kTilesN / 2];
 #pragma unroll
@@ -268,6 +291,49 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
     if constexpr (Spread) {
       reads_among_products<kTilesM + kTilesN / 2>();
       in_this_order();
+    }
+  }
+
+  // The same with the reads one by one among the products, and with what `between(n)` does, for
+  // n < kBetween. `turn` is done between both halves: from then on the next step lies in LDS, which is
+  // read where `reads`.
+  static constexpr int kBetween = 2 * kTilesM;
+  template <typename RowsA, typename RowsB, typename Turn, typename Between>
+  __device__ __forceinline__ void multiply_between(Ahead& ahead, const RowsB& b, int k, bool reads,
+                                                   const RowsA& next_a, const RowsB& next_b, int next_k,
+                                                   const Turn& turn, const Between& between) {
+    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    constexpr int kHalf = kTilesN / 2, kEach = (kTilesM + kHalf + kTilesM - 1) / kTilesM;
+    constexpr int kEachRest = (kHalf + kTilesM - 1) / kTilesM;
+    const Ahead now = ahead;
+    Input rest[kHalf];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (half == 1) turn();
+#pragma unroll
+      for (int i = 0; i < kTilesM; ++i) {
+        in_this_order();
+        if (half == 0) {
+#pragma unroll
+          for (int j = i * kEachRest; j < kHalf && j < (i + 1) * kEachRest; ++j) {
+            rest[j] = fetch(b, (kHalf + j) * Core::kN, Core::b_column(lane, 0), k, own_k);
+          }
+        } else if (reads) {
+#pragma unroll
+          for (int r = i * kEach; r < kHalf + kTilesM && r < (i + 1) * kEach; ++r) {
+            if (r < kHalf) {
+              ahead.b[r] = fetch(next_b, r * Core::kN, Core::b_column(lane, 0), next_k, own_k);
+            } else {
+              ahead.a[r - kHalf] = fetch(next_a, (r - kHalf) * Core::kM, Core::a_row(lane, 0), next_k, own_k);
+            }
+          }
+        }
+        between(half * kTilesM + i);
+        in_this_order();
+        const Input x[kRowsA] = {now.a[i]};
+#pragma unroll
+        for (int j = 0; j < kHalf; ++j) add_product(x, half == 0 ? now.b[j] : rest[j], d[i][half * kHalf + j]);
+      }
     }
   }
 
@@ -337,8 +403,14 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   template <typename Rows>
   static __device__ __forceinline__ Input fetch(const Rows& rows, int row, int own, int k, int own_k) {
     static_assert(kRun == Core::kValuesB, "rows of A and columns of B are read alike");
-    if constexpr (kPerLane * sizeof(T) <= 16) {
+    if constexpr (kPerLaneBytes <= 16) {
       return rows.template at<kPerLane>(row, own, k, own_k);
+    } else if constexpr (sizeof(Memory) == 1) {
+      struct Halves {
+        Vec<Memory, 16> low, high;
+      };
+      return __builtin_bit_cast(Input, Halves{rows.template at<16>(row, own, k, own_k),
+                                              rows.template at<16>(row, own, k + kStep / 2, own_k)});
     } else {
       const auto low = rows.template at<8>(row, own, k, own_k);
       const auto high = rows.template at<8>(row, own, k + 8, own_k);

@@ -24,8 +24,9 @@ struct JoinMoments {
   KILN_DEVICE Moments<T> operator()(Moments<T> a, Moments<T> b) const {
     const T count = a.count + b.count, apart = b.mean - a.mean;
     const T share = count > 0 ? b.count / count : T(0);
+    // From the left: beside an empty set the distance is a mean, whose square may be infinite.
     return {count, a.mean + apart * share,
-            a.squares + b.squares + apart * apart * (a.count * share)};
+            a.squares + b.squares + apart * (a.count * share) * apart};
   }
 };
 

@@ -2,6 +2,7 @@
 // integers, and those whose rule for NaN, sign or rounding is torch's.
 #pragma once
 
+#include <kiln/arithmetic.h>
 #include <kiln/fast.h>
 #include <kiln/index.h>
 #include <kiln/math.h>
@@ -35,7 +36,7 @@ KILN_INLINE T minimum(T a, T b) {
 template <typename T>
   requires(!is_floating<T>)
 KILN_INLINE T abs(T x) {
-  return static_cast<T>(x < T(0) ? -x : x);
+  return x < T(0) ? negated(x) : x;
 }
 
 // -1, 0 or 1; 0 for NaN.
@@ -56,7 +57,7 @@ template <typename T>
 KILN_INLINE Division<T> divided(T a, T b) {
   if (b == T(0)) return {static_cast<T>(~T(0)), a};
   if constexpr (T(-1) < T(0)) {
-    if (b == T(-1)) return {static_cast<T>(T(0) - static_cast<uint64_t>(a)), T(0)};
+    if (b == T(-1)) return {negated(a), T(0)};
   }
   return {static_cast<T>(a / b), static_cast<T>(a % b)};
 }
@@ -120,8 +121,8 @@ KILN_INLINE T pow(T base, T exponent) {
   }
   T result = T(1);
   for (; exponent > T(0); exponent = static_cast<T>(exponent >> 1)) {
-    if (exponent & 1) result = static_cast<T>(result * base);
-    base = static_cast<T>(base * base);
+    if (exponent & 1) result = times(result, base);
+    base = times(base, base);
   }
   return result;
 }

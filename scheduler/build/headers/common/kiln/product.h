@@ -44,7 +44,7 @@ struct Product<T, M, N, Size, Staged, true> {
   static constexpr int kStep = Turned::kStep, kUnroll = Turned::kUnroll;
   static constexpr int kValues = Core::kValues;
   // Of so many instructions that a lane's neighbours are 16 bytes.
-  static constexpr int kTogether = kValues * sizeof(T) < 16 && Turned::kTilesM % 2 == 0 ? 2 : 1;
+  static constexpr int kTogether = kValues * sizeof(Held<T>) < 16 && Turned::kTilesM % 2 == 0 ? 2 : 1;
   static constexpr int kGroup = kTogether * Core::kM;
   static constexpr int kRows = Turned::kColumns;
   static constexpr int kRun = kTogether * kValues, kRuns = Turned::kRows / kRun;
@@ -75,6 +75,13 @@ struct Product<T, M, N, Size, Staged, true> {
   __device__ __forceinline__ void multiply_ahead(const Ahead& ahead, const Rows& a, int k, const First& first,
                                                  const Second& second) {
     turned.template multiply_ahead<Spread>(ahead, a, k, first, second);
+  }
+  static constexpr int kBetween = Turned::kBetween;
+  template <typename Rows, typename Turn, typename Between>
+  __device__ __forceinline__ void multiply_between(Ahead& ahead, const Rows& a, int k, bool reads, const Rows& next_a,
+                                                   const Rows& next_b, int next_k, const Turn& turn,
+                                                   const Between& between) {
+    turned.multiply_between(ahead, a, k, reads, next_b, next_a, next_k, turn, between);
   }
 };
 

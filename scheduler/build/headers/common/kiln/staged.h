@@ -18,7 +18,7 @@ namespace kiln::mma {
 
 // Elements of more than 16 bits, along k: lines are 16 bytes longer than they need be, so that
 // neighbouring ones start in other banks.
-template <typename T, bool AlongK, int Rows, int BlockK, bool = sizeof(T) == 2>
+template <typename T, bool AlongK, int Rows, int BlockK, int = sizeof(T)>
 struct StagedTile {
   static_assert(AlongK, "wide elements are read as they lie");
   static constexpr int kPitch = BlockK + 16 / sizeof(T), kSize = Rows * kPitch;
@@ -29,7 +29,7 @@ struct StagedTile {
 // 16-bit elements: 16 bytes of eight lines are read at once. These must lie in different banks: the
 // pieces of 16 bytes of a line change places, in each line other ones.
 template <typename T, bool AlongK, int Rows, int BlockK>
-struct StagedTile<T, AlongK, Rows, BlockK, true> {
+struct StagedTile<T, AlongK, Rows, BlockK, 2> {
   static constexpr int kPitch = AlongK ? BlockK : Rows, kSize = Rows * BlockK;
   static_assert(kPitch % 16 == 0, "lines of 32 or 64 bytes, or of multiples of 128");
 
@@ -72,8 +72,31 @@ struct StagedTile<T, AlongK, Rows, BlockK, true> {
 #endif
 };
 
+// 8-bit elements, along k: two neighbours as one of 16 bits, which matrix instructions want in the
+// same places.
+template <typename T, bool AlongK, int Rows, int BlockK>
+struct StagedTile<T, AlongK, Rows, BlockK, 1> {
+  static_assert(AlongK, "narrow elements are read as they lie");
+  using Pairs = StagedTile<uint16_t, true, Rows, BlockK / 2>;
+  static constexpr int kPitch = BlockK, kSize = Rows * BlockK;
+  static __device__ __forceinline__ constexpr int line(int row, int k) { return 2 * Pairs::line(row, k / 2); }
+  static __device__ __forceinline__ constexpr int place(int row, int k) { return 2 * Pairs::place(row, k / 2); }
+#if defined(__CUDA__)
+  static __device__ __forceinline__ Matrices as_a(const T* tile, int row, int more, int k, int lane) {
+    return Pairs::as_a(reinterpret_cast<const uint16_t*>(tile), row, more, k / 2, lane);
+  }
+  static __device__ __forceinline__ Matrices as_b(const T* tile, int row, int more, int k, int lane) {
+    return Pairs::as_b(reinterpret_cast<const uint16_t*>(tile), row, more, k / 2, lane);
+  }
+#else
+  static __device__ __forceinline__ T at(const T* tile, int row, int k) {
+    return tile[line(row, k) + place(row, k / 16 * 16) + k % 16];
+  }
+#endif
+};
+
 // How the two are multiplied. Wide elements: as they lie, `multiply` reads them.
-template <typename T, typename Tile, typename A, typename B, bool = sizeof(T) == 2>
+template <typename T, typename Tile, typename A, typename B, bool = sizeof(T) <= 2>
 struct Staged {
   static constexpr bool kHolds = false;
   static constexpr int kStep = Tile::kStep, kUnroll = Tile::kUnroll;
@@ -83,7 +106,7 @@ struct Staged {
   }
 };
 
-// 16-bit elements: `read` takes what `multiply` wants to registers, so that the next step's are on
+// 16-bit elements, and narrower ones: `read` takes what `multiply` wants to registers, so that the next step's are on
 // their way while one is multiplied.
 template <typename T, typename Tile, typename A, typename B>
 struct Staged<T, Tile, A, B, true> {
@@ -91,7 +114,7 @@ struct Staged<T, Tile, A, B, true> {
 #if defined(__CUDA__)
   using Core = typename Tile::Core;
   static constexpr int kStep = Core::kK;
-  static_assert(Core::kM == 16 && Core::kN == 8 && kStep == 16, "as ldmatrix hands matrices out");
+  static_assert(Core::kM == 16 && Core::kN == 8 && kStep * sizeof(T) == 32, "as ldmatrix hands matrices out");
   struct Held {
     Matrices a[Tile::kTilesM], b[Tile::kTilesN / 2];
   };

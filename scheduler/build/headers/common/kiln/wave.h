@@ -5,6 +5,7 @@
 #pragma once
 
 #include <hip/hip_runtime.h>
+#include <kiln/arithmetic.h>
 #include <kiln/types.h>
 
 #define KILN_DEVICE __device__ inline __attribute__((always_inline, nodebug))
@@ -14,13 +15,13 @@ namespace kiln {
 template <typename T>
 struct Sum {
   static constexpr T zero = T(0);
-  KILN_DEVICE T operator()(T a, T b) const { return a + b; }
+  KILN_DEVICE T operator()(T a, T b) const { return plus(a, b); }
 };
 
 template <typename T>
 struct Product {
   static constexpr T zero = T(1);
-  KILN_DEVICE T operator()(T a, T b) const { return a * b; }
+  KILN_DEVICE T operator()(T a, T b) const { return times(a, b); }
 };
 
 // The greatest and least values of a type, for a reduction to begin with.

@@ -23,7 +23,7 @@ struct Wave {
 
 // What lanes hand to each other in one wave operation.
 struct alignas(64) Exchange {
-  unsigned char a[4096], b[4096], c[8192];
+  unsigned char a[8192], b[8192], c[8192];
 };
 
 struct Arena;

@@ -1,15 +1,17 @@
-"""How wide the stores of a launch are: those to memory, by their instructions' names."""
+"""How wide the stores of kernels are: those to memory, by their instructions' names; spills."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler.cycles.report import LaunchReport
+from scheduler.build.rocm.metadata import kernels as kernels_of
+from scheduler.cycles.report import LaunchReport, Report
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
+from tests.support.kernel_bars import LEAST_STORED_BYTES
 
 _STORE = re.compile(r"^(?:global|buffer|flat)_store_(?:d16_hi_)?(\w+)$")
 _WIDTHS: Mapping[str, int] = {
@@ -50,3 +52,21 @@ def stored(listing: str, target: Target, launch: LaunchReport, least_bytes: int)
         total += written
         narrow += written if width < least_bytes else 0.0
     return Stored(total, narrow)
+
+
+def narrow_share(found: Sequence[tuple[str, Report]], target: Target) -> float:
+    """Of what kernels store, as their listings and reports, the share that is narrow."""
+    written = sum(
+        (
+            stored(listing, target, launch, LEAST_STORED_BYTES)
+            for listing, report in found
+            for launch in report.launches
+        ),
+        Stored(0.0, 0.0),
+    )
+    return written.narrow / written.total if written.total else 0.0
+
+
+def spilled(listing: str) -> int:
+    """Registers of a listing's kernels that lie in memory."""
+    return sum(one.vgpr_spill_count + one.sgpr_spill_count for one in kernels_of(listing).values())

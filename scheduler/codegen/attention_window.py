@@ -12,13 +12,13 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
+from scheduler.ir.index.trees import integer_of
 from scheduler.ir.operations import Attention
-from scheduler.ir.values import Call, Cast, Const, IndexValue, Value
+from scheduler.ir.values import Call, Value
 
 _ZERO = sympy.Integer(0)
 # A comparison holds where sign * (left - right) + more <= 0.
 _COMPARISONS = {"le": (1, 0), "lt": (1, 1), "ge": (-1, 0), "gt": (-1, 1)}
-_INTEGERS = (DType.I32, DType.I64)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     """What a condition says of the column; None where it is no limit of that form."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
-    left, right = (_number(part) for part in value.args)
+    left, right = (integer_of(part) for part in value.args)
     if left is None or right is None:
         return None
     sign, more = _COMPARISONS[value.op]
@@ -88,21 +88,3 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     upper = form.at(column) == 1
     turn = -1 if upper else 1
     return Limit(upper, turn * int(form.at(row)), turn * form.rest)
-
-
-def _number(value: Value) -> Expr | None:
-    """An integer tree as an expression of indices; None where it is anything else."""
-    if value.dtype not in _INTEGERS:
-        return None
-    if isinstance(value, IndexValue):
-        return value.expr
-    if isinstance(value, Const):
-        return sympy.Integer(value.value) if isinstance(value.value, int) else None
-    if isinstance(value, Cast):
-        return _number(value.value)
-    if isinstance(value, Call) and value.op in ("add", "sub"):
-        left, right = (_number(part) for part in value.args)
-        if left is None or right is None:
-            return None
-        return left + right if value.op == "add" else left - right
-    return None

@@ -1,0 +1,102 @@
+"""Which columns the rows of attention see, as texts of its kernel: tiles that no row of a block
+sees are not loaded, and those that every row of a warpgroup sees are not masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scheduler.codegen.attention_window import Limit, Window
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import variable
+from scheduler.text import identifier
+
+# None of a model's sizes, whatever those are called.
+_ROW, _FIRST, _LAST = variable("row", 0), variable("first", 0), variable("last", 0)
+_ROWS = {_FIRST.name: "first_row", _LAST.name: "last_row"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Texts of a ``window``. ``names`` are the kernel's own, of sizes and of the batch's variables.
+
+    ``inside`` and ``outside`` are said of a ``row`` by what a warpgroup holds (``own``), the others
+    of the rows from ``first_row`` to ``last_row``. What is of first columns is "" where all rows
+    begin with the first of all.
+    """
+
+    window: Window
+    names: Mapping[str, str]
+
+    @property
+    def whole(self) -> bool:
+        """Whether they say all that the mask does."""
+        return self.window.whole
+
+    @property
+    def are_of_rows(self) -> bool:
+        """Whether there are any."""
+        return bool(self.window.limits)
+
+    @property
+    def long_last(self) -> bool:
+        """Whether the last rows see the most columns."""
+        return self.are_of_rows and all(one.upper and one.slope > 0 for one in self.window.limits)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The names that a warpgroup needs beside its rows."""
+        symbols = {s.name for limit in self.window.limits for s in limit.offset.free_symbols}
+        return tuple(sorted(map(self._name, symbols)))
+
+    @property
+    def inside(self) -> str:
+        """The first column behind those that the row sees."""
+        return self._ends("own.columns", lambda one: one.at(_ROW), own=True)
+
+    @property
+    def outside(self) -> str:
+        """The first column that it sees."""
+        return self._starts(lambda one: one.at(_ROW), own=True)
+
+    @property
+    def ends(self) -> str:
+        """The first column that none of the rows sees any more."""
+        return self._ends("columns", lambda one: one.outermost(_FIRST, _LAST))
+
+    @property
+    def starts(self) -> str:
+        """The first that one of them sees."""
+        return self._starts(lambda one: one.outermost(_FIRST, _LAST))
+
+    @property
+    def all_end(self) -> str:
+        """The first that one of them does not see any more."""
+        return self._ends("columns", lambda one: one.innermost(_FIRST, _LAST))
+
+    @property
+    def all_start(self) -> str:
+        """The first that all of them see."""
+        return self._starts(lambda one: one.innermost(_FIRST, _LAST))
+
+    def _ends(self, text: str, last: Callable[[Limit], Expr], *, own: bool = False) -> str:
+        for limit in (limit for limit in self.window.limits if limit.upper):
+            text = f"cutlass.min({text}, {self._text(last(limit) + 1, own=own)})"
+        return text
+
+    def _starts(self, first: Callable[[Limit], Expr], *, own: bool = False) -> str:
+        text = ""
+        for limit in (limit for limit in self.window.limits if not limit.upper):
+            found = self._text(first(limit), own=own)
+            text = f"cutlass.max({text}, {found})" if text else found
+        return text
+
+    def _text(self, expr: Expr, *, own: bool) -> str:
+        sizes = {s.name for s in expr.free_symbols} - {_ROW.name, *_ROWS}
+        kept = {name: f"{'own.' if own else ''}{self._name(name)}" for name in sizes}
+        text = IndexPrinter(names={**kept, **_ROWS, _ROW.name: "row"})(expr)
+        return f"Int32({text})" if sizes else text
+
+    def _name(self, symbol: str) -> str:
+        return self.names.get(symbol) or identifier(symbol.replace(".", ""))

@@ -1,0 +1,68 @@
+"""Rows that begin anywhere, cut into packs where memory is aligned.
+
+Which steps of a row are aligned hangs on where the row begins. All accesses that are aligned at the
+same steps as a chosen one, the *lead*, move whole packs from the row's first aligned step on; the
+few steps before and behind the packs are taken one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import sympy
+
+from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.operations import Axis
+
+
+def lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
+    """The offset that says where packs of ``width`` steps along ``axis`` begin: that with which
+    most others move, first of all those that are not the same for all rows. None where nothing can
+    be cut: there must be one inner axis alone."""
+    if nest.inner != (axis,) or width == 1:
+        return None
+    runs = [access for access in nest.accesses if _is_run(nest, access, axis)]
+    found = {access.offset.expr(): access for access in runs}
+    if not found:
+        return None
+    counts = Counter(access.offset.expr() for access in runs)
+
+    def gain(access: Access) -> tuple[bool, int]:
+        offset = access.offset
+        rows = {one.var for one in nest.outer}
+        moves = not rows.isdisjoint({*offset.coefficients, *offset.nonlinear})
+        return moves, sum(
+            counts[expr]
+            for expr, other in found.items()
+            if moves_with(nest, other, offset, axis, width)
+        )
+
+    return max(found.values(), key=gain).offset
+
+
+def moves_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, width: int) -> bool:
+    """Whether an access is aligned at the same steps of ``axis`` as ``lead``, in every row."""
+    if not _is_run(nest, access, axis):
+        return False
+    others = {*access.offset.coefficients, *lead.coefficients} - {axis.var}
+    differences = [access.offset.at(var) - lead.at(var) for var in others]
+    differences.append(access.offset.rest - lead.rest)
+    return all(is_multiple(sympy.expand(part), width) for part in differences)
+
+
+def at_first_step(lead: Affine, axis: Axis) -> Expr:
+    """Where in memory a row's first step along ``axis`` is."""
+    return lead.expr().xreplace({axis.var: sympy.Integer(0)})
+
+
+def _is_run(nest: LoopNest, access: Access, axis: Axis) -> bool:
+    """Whether neighbouring steps are neighbours in memory, at a place that sizes and rows tell."""
+    inside = access.buffer in nest.inputs or access.buffer in nest.outputs
+    if access.masked or not inside or access.offset.step(axis.var) != 1:
+        return False
+    walked = {one.var for one in (*nest.outer, *nest.inner)}
+    symbols = access.offset.expr().free_symbols - walked
+    return all(symbol.name in nest.ranges.intervals for symbol in symbols)

@@ -1,0 +1,122 @@
+"""What a configuration of attention takes on a GPU of AMD's CDNA, estimated: for the default only;
+tuning measures.
+
+Constants were fitted to the cycle model (scheduler/cycles) for f16 heads of 40 to 256 on gfx942:
+of 1 to 16 queries over 512 to 16384 keys, and of 256 to 4096 queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.arithmetic import ceil_div
+from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
+from scheduler.codegen.rocm.machine import Machine
+from scheduler.targets.amd import AmdHardware
+
+# Cycles of a wave or a compute unit, and bytes that are moved in one.
+_LDS_BYTES = 128.0
+_PACK_BYTES = 16
+_LATENCY = 500.0  # until a block's first tile is there
+_TILE = 730.0  # a wave's step from tile to tile beside what follows
+_PACK = 22.0  # a wave's load of 16 bytes for each lane, and its store to LDS
+_SCORE = 1.1  # instructions for each of a lane's scores, beside those of ``_TILE``
+_LANES_A_CYCLE = 16  # of a SIMD
+_SECOND = 0.04  # of the shorter of matrix and vector pipes, what other waves do not hide
+_BARRIER = 940.0  # where several waves wait for each other
+_CROWDED = 1.5  # where registers are so many that a SIMD has one wave, and moves reach some
+_START = 4370.0  # of a launch
+_MEAN = 0.7  # of the steps of the longest of uneven blocks
+_MEMORY_SHARE = 0.81  # of the published bandwidth that anything reaches
+_EXPOSED = 0.46  # of the shorter of both, computing and memory
+_COMBINE_US = 0.6  # the launch that adds parts
+_PARTS_US = 0.02  # each round of those
+_COMBINED = 8  # parts that lanes side by side add at once
+_FAR, _FAR_US = 32, 0.7  # of more parts the later ones are waited for once more
+_PARTIAL = 0.5  # of the time that what blocks found would take from memory
+_A_PART = 0.001  # of it all, where more parts are no clear gain (gfx90a: 64 were 7% slower than 16)
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """``batch`` heads of ``rows`` queries over ``columns`` keys, of which rows see more or less
+    where they are ``uneven`` (causal attention)."""
+
+    batch: int
+    rows: int
+    columns: int
+    uneven: bool
+
+
+def estimate(
+    config: AttentionConfig,
+    problem: AttentionProblem,
+    shape: AttentionShape,
+    gpu: AmdHardware,
+    machine: Machine,
+) -> float:
+    """Microseconds: the busiest unit's blocks one after the other, each as many steps as it has
+    tiles, no less than memory takes; what blocks found of parts is added by another launch."""
+    blocks = problem.batch * ceil_div(problem.rows, config.block_m) * config.splits
+    together, rounds = _shared(config, problem, shape, gpu, machine, blocks)
+    tiles = max(ceil_div(ceil_div(problem.columns, config.block_n), config.splits), 1)
+    step = _step(config, shape, gpu, machine, together)
+    computed = (_START + rounds * (_LATENCY + tiles * step)) / machine.cycles_per_us
+    elements = problem.batch * (problem.rows + problem.columns)
+    given = elements * (shape.depth + shape.value_depth) * shape.element.itemsize
+    read = given / (_MEMORY_SHARE * machine.bytes_per_us)
+    # The first tile is waited for, and nothing is computed meanwhile.
+    time = max(computed, read) + min(computed, read) * max(_EXPOSED, 1 / tiles)
+    if config.splits == 1:
+        return time
+    found = config.splits * problem.batch * problem.rows * (shape.value_depth + 2)
+    moved = 2 * found * shape.element.compute.itemsize / machine.bytes_per_us
+    combined = _COMBINE_US + _PARTS_US * config.splits / _COMBINED + _PARTIAL * moved
+    combined += _FAR_US if config.splits > _FAR else 0.0
+    return (time + combined) * (1 + _A_PART * config.splits)
+
+
+def _shared(
+    config: AttentionConfig,
+    problem: AttentionProblem,
+    shape: AttentionShape,
+    gpu: AmdHardware,
+    machine: Machine,
+    blocks: int,
+) -> tuple[int, float]:
+    """How many blocks a unit has at once, and how often, each as long as the longest; uneven ones
+    begin with that, and fill the unit as far as their mean says."""
+    in_lds = shape.queries_in_lds(config, (gpu,))
+    ahead = shape.ahead(config, (gpu,))
+    held = max(shape.registers(config, gpu, queries=not in_lds, ahead=ahead), 1)
+    waves = config.threads // gpu.wavefront
+    by_registers = machine.registers // held * machine.simds // waves
+    by_lds = machine.lds_bytes // shape.lds_bytes(config, gpu, queries=in_lds)
+    own = max(1, ceil_div(blocks, machine.units))
+    together = min(max(1, min(by_lds, by_registers)), own)
+    if problem.uneven:
+        return together, max(1.0, own / together * _MEAN)
+    return together, ceil_div(own, together)
+
+
+def _step(
+    config: AttentionConfig,
+    shape: AttentionShape,
+    gpu: AmdHardware,
+    machine: Machine,
+    together: int,
+) -> float:
+    """Cycles of a tile for the blocks that share a unit: what a wave takes by itself, or what they
+    take together of matrix pipes, vector pipes and LDS."""
+    waves = config.threads // gpu.wavefront
+    rows, depths = config.block_m // waves, shape.padded_depth + shape.padded_value_depth
+    tile = config.block_n * depths * shape.element.itemsize
+    matrix = 2 * rows * config.block_n * depths * machine.simds / machine.rate
+    packs = tile / (_PACK_BYTES * config.threads)
+    vector = _SCORE * rows * config.block_n / _LANES_A_CYCLE + _PACK * packs
+    alone = _TILE + matrix + vector + (0.0 if shape.ahead(config, (gpu,)) else 2 * _LATENCY)
+    share = max(1.0, together * waves / machine.simds)
+    pipes = share * (max(matrix, vector) + _SECOND * min(matrix, vector))
+    pipes += _BARRIER if waves > 1 else 0.0
+    step = max(alone, pipes, together * (waves + 1) * tile / _LDS_BYTES)
+    return step if shape.comfortable(config, gpu) else _CROWDED * step

@@ -1,0 +1,120 @@
+"""Which configurations of the matrix templates there are, those that do not serve among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from scheduler.codegen.rocm.gemm_config import (
+    GemmConfig,
+    GemmProblem,
+    vector_widths,
+    waves_along_m,
+)
+from scheduler.codegen.rocm.gemm_tiles import (
+    DIRECT_TILES,
+    GEMV_ROWS,
+    GEMV_TILES,
+    TILES,
+    tiles_for,
+)
+from scheduler.matrix_instructions import OTHER_SIZES
+
+_ASYNC_STAGES = (3, 4)
+_ASYNC_SPLITS = (1, 4, 8)
+_DIRECT_STAGES, _USUAL_STAGES = (2, 3, 4), 3
+_DIRECT_SPLITS = (1, 2, 4)
+_DIRECT_SPLIT_AREA = 128 * 128
+_SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
+_SPLITS = (1, 2, 4, 8)
+_MORE_SPLITS = (16, 32)  # of tiles of few rows or columns
+_FEW = 32
+_STAGES = (1, 2)
+GROUPS = (1, 8)
+
+
+def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Every configuration in a fixed order; wider loads than the problem allows once each.
+
+    Which instruction is used does not change how the tiles are best walked: those of other sizes
+    come with the default's ``group_m`` alone.
+    """
+    a, b = problem.widest()
+    yield from common_configs(problem, GROUPS)
+    yield from other_sizes(problem)
+    yield from async_configs(problem)
+    yield from gemv_configs(problem)
+    yield from direct_configs(problem)
+    plain = GemmConfig(*TILES[0], 1, 1, 1, a, b)
+    for width in vector_widths(problem.element):
+        if width > a:
+            yield replace(plain, vector_a=width)
+        if width > b:
+            yield replace(plain, vector_b=width)
+
+
+def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
+    """Those of the instruction size that every target serves."""
+    a, b = problem.widest()
+    tiles = tiles_for(problem.element)
+    for tile, stages, group, tf32 in product(tiles, _STAGES, groups, problem.roundings):
+        for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW else ())):
+            yield GemmConfig(*tile, stages, group, split, a, b, allow_tf32=tf32)
+
+
+def other_sizes(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those of other instructions, which only some targets have."""
+    a, b = problem.widest()
+    for size, lanes in OTHER_SIZES:
+        shared = (
+            tile
+            for tile in tiles_for(problem.element)
+            if waves_along_m(*tile[:2], tile[3] // lanes, size)
+        )
+        for tile, stages, split, tf32 in product(shared, _STAGES, _SPLITS, problem.roundings):
+            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, size, allow_tf32=tf32)
+
+
+def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those with asynchronous copies, which only some targets have."""
+    a, b = problem.widest()
+    tiles = tiles_for(problem.element, copied=True)
+    ways = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.roundings)
+    for tile, stages, split, tf32 in ways:
+        if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
+            yield GemmConfig(
+                *(*tile, stages, GROUPS[-1], split, a, b), async_copies=1, allow_tf32=tf32
+            )
+
+
+def stream_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
+    """Those whose blocks, so many, share out all steps along k."""
+    a, b = problem.widest()
+    for tile, stages, each in product(tiles_for(problem.element), _STAGES, blocks):
+        yield GemmConfig(*tile, stages, GROUPS[-1], 1, a, b, stream_k=each)
+    tiles = tiles_for(problem.element, copied=True)
+    for tile, stages, each in product(tiles, _ASYNC_STAGES, blocks):
+        yield GemmConfig(*tile, stages, GROUPS[-1], 1, a, b, async_copies=1, stream_k=each)
+
+
+def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those whose loads write LDS themselves, which only some targets have."""
+    a, b = problem.widest()
+    for tile, stages, split in product(DIRECT_TILES, _DIRECT_STAGES, _DIRECT_SPLITS):
+        if split > 1 and tile[0] * tile[1] > _DIRECT_SPLIT_AREA:
+            continue
+        for priority in (0, 1) if stages == _USUAL_STAGES else (1,):
+            yield GemmConfig(
+                *(*tile, stages, GROUPS[-1], split, a, b), direct_to_lds=1, setprio=priority
+            )
+
+
+def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those of a few rows, where there are no more."""
+    rows = next((most for most in GEMV_ROWS if problem.m <= most), None)
+    if rows is None or not problem.along_k:
+        return
+    width = min(problem.widest())
+    for tile in GEMV_TILES:
+        yield GemmConfig(rows, *tile, 1, GROUPS[0], 1, width, width, gemv=1)

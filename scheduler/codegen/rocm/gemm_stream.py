@@ -1,0 +1,54 @@
+"""Stream-K: as many blocks as run at once share out all steps along k (``kiln/stream_k.h``).
+
+Tiles alone leave compute units idle where they are few, or a little more than the units have at
+once. Here each block has whole tiles, as many as all have, and an equal share of the steps of the
+tiles that are left; parts of those are added by a second launch, always in the same order
+(docs/adr/0029-reductions-shared-by-blocks.md says why no counter or atomic sum saves that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.rocm.gemm_config import GemmConfig
+from scheduler.codegen.rocm.machine import machine_of
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import Mod, as_expr
+from scheduler.targets import Target
+
+SUM_BLOCKS = 4  # that add the parts of a tile
+_UNITS = 128  # compute units of a middling board: several targets share their text
+_BLOCKS_A_UNIT = (1, 2)
+
+
+def stream_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
+    """How many blocks may run at once, where a compute unit has one or two."""
+    units = machine_of(targets[0], element).units if len(targets) == 1 else _UNITS
+    return tuple(each * units for each in _BLOCKS_A_UNIT)
+
+
+def stream_launches(config: GemmConfig, tiles: Expr, names: tuple[str, ...]) -> tuple[Launch, ...]:
+    """That of the products, and that of the sums; ``tiles`` are those of the result."""
+    one, blocks = sympy.Integer(1), sympy.Integer(config.stream_k)
+    block, names = (config.threads, 1, 1), (*names, "workspace")
+    sums = SUM_BLOCKS * _shared(config, tiles)
+    return (
+        Launch(f"{PLACEHOLDER}_tiles", (blocks, one, one), block, 0, names),
+        Launch(f"{PLACEHOLDER}_sum", (sums, one, one), block, 0, names),
+    )
+
+
+def parts_bytes(config: GemmConfig, tiles: Expr, itemsize: int) -> Expr:
+    """Of the workspace: there are fewer parts than blocks and shared tiles together, each of a
+    tile's accumulators of so many bytes."""
+    parts = config.stream_k + _shared(config, tiles)
+    return parts * (config.block_m * config.block_n * itemsize)
+
+
+def _shared(config: GemmConfig, tiles: Expr) -> Expr:
+    return Mod(as_expr(tiles), as_expr(config.stream_k))

@@ -1,0 +1,58 @@
+"""What a reduction whose rows are shared by blocks takes on a GPU of AMD's, estimated: for the
+default only; tuning measures.
+
+Constants were fitted to the cycle model (scheduler/cycles) for softmax of 1 to 200 rows of 32000 to
+a million f16 on gfx942.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scheduler.arithmetic import ceil_div
+from scheduler.codegen.rocm.machine import Machine, least_of_worst, machine_of
+from scheduler.codegen.rocm.reduction_body import Shares
+from scheduler.codegen.rocm.reduction_shared import SPLITS, THREADS, SharedReduction
+from scheduler.ir.dtypes import DType
+from scheduler.targets import Target
+
+# Cycles of a thread's step: its load, and what is computed of each element of it; of a block's,
+# what the unit's pipes do meanwhile.
+_LATENCY, _ELEMENT = 500.0, 58.0
+_ISSUED, _ISSUED_ELEMENT = 60.0, 55.0
+_EXPOSED = 0.3  # of the shorter of both, waiting and what the unit does
+_LAUNCH_US = 1.3
+
+
+def fastest_split(shared: SharedReduction, vector: int, targets: Sequence[Target]) -> Shares | None:
+    """Which blocks share a row that is read along, in packs of at most ``vector``; None where no
+    shares serve."""
+    tried = [
+        Shares(THREADS, width, split=split)
+        for split in SPLITS[1:]
+        for width in dict.fromkeys((vector, max(vector // 2, 1)))
+    ]
+    serving = [shares for shares in tried if shared.reject(shares) is None]
+    if not serving:
+        return None
+    machines = [machine_of(target, DType.F32) for target in targets]
+    return least_of_worst(serving, [_timing(shared, machine) for machine in machines])
+
+
+def estimate(steps: int, rows: int, loops: int, shares: Shares, machine: Machine) -> float:
+    """Microseconds of ``loops`` over ``rows`` of so many ``steps``: each thread waits for its own,
+    and a unit's blocks share its pipes; every loop is a launch, and what follows another."""
+    own = ceil_div(rows * shares.split, machine.units)
+    each = loops * ceil_div(steps, shares.split * shares.lanes * shares.vector)
+    waits = each * (_LATENCY + _ELEMENT * shares.vector)
+    works = each * own * (_ISSUED + _ISSUED_ELEMENT * shares.vector)
+    cycles = max(waits, works) + _EXPOSED * min(waits, works)
+    return (loops + 1) * _LAUNCH_US + cycles / machine.cycles_per_us
+
+
+def _timing(shared: SharedReduction, machine: Machine) -> Callable[[Shares], float]:
+    template = shared.template
+    steps = template.hint(shared.nest.inner_numel)
+    rows = max(template.hint(shared.nest.outer_numel), 1)
+    loops = sum(bool(stage.loop) for stage in shared.stages)
+    return lambda shares: estimate(steps, rows, loops, shares, machine)

@@ -1,0 +1,122 @@
+"""Greatest elements and sums of exponentials in one loop, where rows are too long for registers.
+
+A softmax is lowered as two reductions, of which the sum needs the greatest element: two loops over
+what no register holds. Read once, the elements give both: the sum is of distances from the greatest
+so far, and is scaled whenever there is a greater one (``kiln/exponentials.h``; Milakov &
+Gimelshein, arXiv:1805.02867). What it is about the point that its tree names follows from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.stages import Stage, SumOfExponentials, in_fewer_loops
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Call, Load
+
+_TYPES = (DType.F32, DType.F64)
+# Of a thread that reads single elements: as many as a pack has. Of each of its columns.
+_STEPS, _COLUMN_STEPS = 8, 4
+
+
+def exponentials_in_one_loop(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages, with each loop of one sum of exponentials done in the loop before it, which finds
+    the greatest of the same elements."""
+    return in_fewer_loops(stages, _together)
+
+
+def _together(before: Stage, stage: Stage) -> Stage | None:
+    if len(stage.loop) != 1 or before.points:
+        return None
+    (statement,) = stage.loop
+    parts = _shifted_power(statement)
+    if parts is None or statement.accumulate not in _TYPES:
+        return None
+    power, distance, point = parts
+    element = distance.args[0]
+    tops = [s for s in before.loop if s.kind is ReductionKind.MAX and s.value == element]
+    rows = {s.store.buffer for s in (*before.reductions, *before.after)}
+    alike = [top for top in tops if top.accumulate.compute is statement.accumulate.compute]
+    if not alike or point.buffer not in rows:
+        return None
+    top = alike[0]
+    summed = replace(statement, value=element)
+    return Stage(
+        (*(s for s in before.loop if s is not top), summed),
+        (top, *before.after, summed, *stage.after),
+        {summed.name: point},
+        {summed.name: SumOfExponentials(top.name, power)},
+    )
+
+
+def _shifted_power(statement: Statement) -> tuple[Call, Call, Load] | None:
+    """The exponential that is summed, the distance that it is of, and the point from which."""
+    power = statement.value
+    if statement.kind is not ReductionKind.SUM or not isinstance(power, Call) or power.op != "exp":
+        return None
+    (distance,) = power.args
+    if not isinstance(distance, Call) or distance.op != "sub":
+        return None
+    point = distance.args[1]
+    return (power, distance, point) if isinstance(point, Load) else None
+
+
+def pair(statement: Statement, *, fast: bool) -> tuple[str, str]:
+    """The operation that combines what two sets of elements have, and the type of that, in C++."""
+    held = statement.accumulate.compute.cpp + (", true" if fast else "")
+    return f"kiln::JoinExponentials<{held}>", f"kiln::Exponentials<{held}>"
+
+
+def pairs_of(stage: Stage, accumulators: Mapping[str, str]) -> dict[str, Statement]:
+    """The stage's sums of exponentials by the names of their ``accumulators``."""
+    return {accumulators[s.name]: s for s in stage.reductions if s.name in stage.exponentials}
+
+
+def adds_element(statement: Statement, name: str, text: str, at: str, place: str) -> str:
+    """The statement by which a pair takes in the element ``text``: that of the column ``at`` where
+    it has several. With a ``place`` it is put there, among others that are taken in together."""
+    element = convert(text, statement.value.dtype, statement.accumulate.compute)
+    return f"{name}_elements{at}{place} = {element};" if place else f"{name}{at}.add({element});"
+
+
+@contextmanager
+def together(
+    lines: Lines, pairs: Mapping[str, Statement], count: str, *, columns: bool = False
+) -> Iterator[None]:
+    """Lines inside put ``count`` elements where the ``pairs``, by their names, take them all in."""
+    for name, statement in pairs.items():
+        places = f"[kColumns][{count}]" if columns else f"[{count}]"
+        held = statement.accumulate.compute.cpp
+        lines.add(f"{held} {name}_elements{places};", statement.store.nodes)
+    yield
+    for name, statement in pairs.items():
+        text = f"{name}.add({name}_elements);"
+        if columns:
+            lines.add("#pragma unroll", ())
+            text = f"for (int j = 0; j < kColumns; ++j) {name}[j].add({name}_elements[j]);"
+        lines.add(text, statement.store.nodes)
+
+
+@contextmanager
+def steps_together(
+    lines: Lines, pairs: Mapping[str, Statement], begin: str, first: str, *, columns: bool = False
+) -> Iterator[None]:
+    """Lines inside are one step, ``rindex``, of some that the ``pairs`` take in together; from
+    ``begin`` on, which is defined here, steps are left that are too few."""
+    steps = _COLUMN_STEPS if columns else _STEPS
+    lines.add(f"index_t {begin} = {first};", ())
+    more = f"rend - {begin} > {steps - 1} * kLanes"
+    with (
+        lines.block(f"for (; {more}; {begin} += {steps} * kLanes)"),
+        together(lines, pairs, str(steps), columns=columns),
+    ):
+        lines.add("#pragma unroll", ())
+        with lines.block(f"for (int k = 0; k < {steps}; ++k)"):
+            lines.add(f"const index_t rindex = {begin} + k * kLanes;", ())
+            yield

@@ -1,0 +1,108 @@
+"""What each launch of a reduction does whose rows are shared by blocks.
+
+With one block a row it is all of it; otherwise every launch goes up to the next sums, and the next
+one begins with what the blocks of the one before left in the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from scheduler.codegen.rocm.reduction_body import SharedBody, Shares
+from scheduler.codegen.rocm.stages import Stage
+
+_GATHERING_LANES, _MOST_GATHERING = 16, 64
+_GATHERED = 8  # parts of a row that a thread combines
+
+
+@dataclass(frozen=True)
+class Function:
+    """A device function: ``before`` are the stages whose results it takes from the workspace (the
+    last one's rows are not stored yet), ``own`` those that it goes through itself, and whether
+    their sums are left to the next one. One that ``totals`` only combines parts for the others."""
+
+    before: tuple[Stage, ...]
+    own: tuple[Stage, ...]
+    saves: bool
+    totals: bool = False
+
+    @property
+    def loops(self) -> bool:
+        """Whether it goes through rows."""
+        return any(stage.loop for stage in self.own)
+
+    def name(self, number: int) -> str:
+        """The end of its name, as the launch of that number."""
+        if self.totals:
+            return f"total{number}"
+        if self.saves:
+            return f"part{number}"
+        return "rest" if self.loops else "finish"
+
+    @property
+    def about(self) -> str:
+        """What its launch is for."""
+        if self.saves:
+            return "Each block's part of the sums, to the workspace."
+        if self.totals:
+            return "All parts together, always in one order, to the workspace."
+        return "All parts together, always in one order, and what follows from them."
+
+    @property
+    def only_combines(self) -> bool:
+        """Whether it reads nothing of the launch before but the workspace."""
+        return bool(self.before) and not self.loops
+
+
+def functions(stages: Sequence[Stage], shares: Shares) -> tuple[Function, ...]:
+    """What each launch does: with one block a row all of it, otherwise up to the next sums.
+
+    Every block of the next launch combines the parts of its rows, which of columns would be as
+    much to read as the columns themselves: theirs are combined by a launch in between.
+    """
+    if shares.split == 1:
+        return (Function((), tuple(stages), saves=False),)
+    found: list[Function] = []
+    done = 0
+    for position, stage in enumerate(stages):
+        if stage.reductions:
+            own = tuple(stages[done : position + 1])
+            found.append(Function(tuple(stages[:done]), own, saves=True))
+            done = position + 1
+            if shares.columns and any(later.loop for later in stages[done:]):
+                found.append(Function((stage,), (), saves=False, totals=True))
+    found.append(Function(tuple(stages[:done]), tuple(stages[done:]), saves=False))
+    return tuple(found)
+
+
+def gathering(shares: Shares) -> Shares:
+    """Of a launch that only combines parts: a few for each thread."""
+    if shares.columns:
+        lanes = max(min(_GATHERING_LANES, shares.split), min(_MOST_GATHERING, shares.split // 8))
+        return replace(shares, columns=1, lanes=lanes)
+    lanes = max(1, shares.split // _GATHERED)
+    return replace(shares, vector=1, lanes=lanes)
+
+
+def statements(body: SharedBody, function: Function) -> None:
+    """Has ``body`` print what a device function does."""
+    body.outer()
+    if function.totals:
+        (stage,) = function.before
+        body.gather(stage)
+        body.save(stage, "kSplit")
+        return
+    for position, stage in enumerate(function.before):
+        last = position == len(function.before) - 1
+        if stage.reductions and body.shares.columns and (function.loops or not last):
+            body.recall(stage)
+        elif stage.reductions:
+            body.gather(stage)
+        body.finish(stage, stores=last)
+    for position, stage in enumerate(function.own):
+        body.reduce(stage)
+        if function.saves and position == len(function.own) - 1:
+            body.save(stage)
+        else:
+            body.finish(stage, stores=True)

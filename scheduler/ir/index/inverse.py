@@ -1,0 +1,151 @@
+"""Where an access names a given element: loop variables in terms of the element's index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.functions import FloorDiv, Mod, variable
+from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.simplify import product, simplify
+from scheduler.ir.index.substitute import substitute_expr
+from scheduler.ir.operations import Axis
+
+Index: TypeAlias = tuple[Expr, ...]
+
+_ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+
+
+@lru_cache(maxsize=4096)
+def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
+    """The loop variables at which ``index`` names the element (d0, d1, …) of a buffer.
+
+    One expression in d0, d1, … for each of ``axes``; None unless the loops visit each element
+    of a buffer of this ``size`` exactly once. The index is brought to its row-major number; that
+    must be a mixed-radix number of the loop variables, in any order; or the dimensions must be the
+    digits of such numbers.
+    """
+    dims = tuple(variable("d", k) for k in range(len(size)))
+    direct = _direct(index, size, axes, dims)
+    if direct is not None:
+        return direct
+    if product(size) == 0:
+        return None  # no element to name
+    flat = simplify(_row_major(index, size), loops_over(axes))
+    form = affine(flat, {axis.var for axis in axes})
+    if form is None or form.rest != 0:
+        return _by_digits(index, size, axes, dims)
+    steps = [form.at(axis.var) for axis in axes]
+    number = _row_major(dims, size)
+    found: dict[int, Expr] = {}
+    step: Expr = _ONE
+    while len(found) < len(axes):
+        position = next((j for j, c in enumerate(steps) if j not in found and c == step), None)
+        if position is None:
+            return None
+        part = FloorDiv(number, step)
+        step = simplify(step * axes[position].size)
+        found[position] = part if step == product(size) else Mod(part, axes[position].size)
+    return tuple(found[j] for j in range(len(axes))) if step == product(size) else None
+
+
+def _row_major(index: Sequence[Expr], size: Index) -> Expr:
+    number: Expr = _ZERO
+    for i, extent in zip(index, size, strict=True):
+        number = number * extent + i
+    return number
+
+
+def _direct(
+    index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
+) -> Index | None:
+    """The usual case: every dimension is a loop of its own, or has one element."""
+    if sum(extent != 1 for extent in size) != len(axes):
+        return None
+    place = {i: k for k, i in enumerate(index) if i.is_Symbol}
+    if any(axis.var not in place or size[place[axis.var]] != axis.size for axis in axes):
+        return None
+    return tuple(dims[place[axis.var]] for axis in axes)
+
+
+def _by_digits(
+    index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
+) -> Index | None:
+    """Where a loop's variable is shared out among dimensions: channels last, one loop runs over
+    images, rows and columns, on both sides of the channel (of a group and of those in it)."""
+    sizes = {axis.var: axis.size for axis in axes}
+    digits: dict[sympy.Symbol, dict[Expr, tuple[Expr, Expr]]] = {axis.var: {} for axis in axes}
+    for dim, part, extent in zip(dims, index, size, strict=True):
+        found = {} if extent == 1 else _digits(part, sizes)
+        step: Expr = _ONE
+        while found and step in found:
+            variable_, own, radix = found.pop(step)
+            if own in digits[variable_]:
+                return None
+            following = simplify(step * radix)
+            value = FloorDiv(dim, step)
+            digits[variable_][own] = (value if following == extent else Mod(value, radix), radix)
+            step = following
+        if found is None or found or step != extent:
+            return None
+    numbers = [_number(digits[axis.var], axis.size) for axis in axes]
+    return None if None in numbers else tuple(number for number in numbers if number is not None)
+
+
+def _number(digits: Mapping[Expr, tuple[Expr, Expr]], size: Expr) -> Expr | None:
+    """The number of these digits (by their steps, with their radices), one of ``size``."""
+    step, number, count = _ONE, _ZERO, 0
+    while step in digits:
+        value, radix = digits[step]
+        number, step, count = number + value * step, simplify(step * radix), count + 1
+        if radix == 1:
+            return None
+    return number if step == size and count == len(digits) else None
+
+
+def _digits(
+    part: Expr, sizes: Mapping[sympy.Symbol, Expr]
+) -> dict[Expr, tuple[sympy.Symbol, Expr, Expr]] | None:
+    """A sum of digits by their factors: of each the variable, its step in it, and its radix."""
+    found: dict[Expr, tuple[sympy.Symbol, Expr, Expr]] = {}
+    for term in sympy.Add.make_args(part):
+        inside = [factor for factor in sympy.Mul.make_args(term) if factor.free_symbols & {*sizes}]
+        digit = _digit(inside[0], sizes) if len(inside) == 1 else None
+        factor = _ONE if digit is None else term / inside[0]
+        if digit is None or factor in found:
+            return None
+        found[factor] = digit
+    return found
+
+
+def _digit(
+    part: Expr, sizes: Mapping[sympy.Symbol, Expr]
+) -> tuple[sympy.Symbol, Expr, Expr] | None:
+    part, radix = part.args if isinstance(part, Mod) else (part, None)
+    variable_, step = part.args if isinstance(part, FloorDiv) else (part, _ONE)
+    if variable_ not in sizes or not step.free_symbols.isdisjoint(sizes):
+        return None
+    if radix is None:
+        radix = simplify(FloorDiv(sizes[variable_], step))
+        if simplify(radix * step) != sizes[variable_]:
+            return None
+    return variable_, step, radix
+
+
+def reindexing_at(
+    index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Ranges
+) -> dict[sympy.Symbol, Expr] | None:
+    """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
+    variables = inverse(index, size, axes)
+    if variables is None:
+        return None
+    dims = {variable("d", k): i for k, i in enumerate(at)}
+    return {
+        axis.var: simplify(substitute_expr(expr, dims), ranges)
+        for axis, expr in zip(axes, variables, strict=True)
+    }

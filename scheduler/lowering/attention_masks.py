@@ -1,0 +1,259 @@
+"""Masks of attention that models wrote out: which columns a row sees, where that follows from
+indices, and what is added to scores so that a kernel in f32 does not overflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_equal, is_nonnegative
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.substitute import substitute
+from scheduler.ir.index.trees import integer_of, simplify_tree
+from scheduler.ir.operations import Axis
+from scheduler.ir.storage import rounded_storage, widen
+from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
+from scheduler.lowering import trees
+
+#: A score of at most this has a weight of 0 beside any that a model computes: f16's exp(-1e4) is 0,
+#: and so is f32's unless every other score of the row is below -9,800.
+HIDDEN = -1e4
+#: Beside it f32 loses every score, and many times it is a number of f32.
+_ABSORBING = -(2.0**120)
+_PART = 2.0**-8  # of f32's numbers below it: no more than itself
+
+_AND, _OR = ("logical_and", "bitwise_and"), ("logical_or", "bitwise_or")
+#: A comparison as signs: it holds where sign * (left - right) >= least.
+_COMPARISONS: Mapping[str, tuple[int, int]] = {
+    "ge": (1, 0),
+    "gt": (1, 1),
+    "le": (-1, 0),
+    "lt": (-1, 1),
+}
+_OPPOSITE = {"ge": "lt", "lt": "ge", "le": "gt", "gt": "le"}
+
+
+def number_of(value: Value) -> float | None:
+    """The real number that a literal is."""
+    if isinstance(value, Cast) and value.dtype.is_float:
+        number = number_of(value.value)
+        return None if number is None else rounded(number, value.dtype)
+    if isinstance(value, Const) and isinstance(value.value, int | float):
+        return float(value.value)
+    return None
+
+
+def is_left_out(one: DType, other: DType) -> bool:
+    """Whether a conversion between these types is left out as one of floats that loses little."""
+    return all(each.is_float and not each.is_float8 for each in (one, other))
+
+
+def rounded(number: float, dtype: DType) -> float:
+    """A number as a type holds it: f32's least one is minus infinity in f16."""
+    with np.errstate(over="ignore"):
+        return float(widen(rounded_storage(np.asarray(number, np.float64), dtype), dtype))
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Scores that become ``fill`` where they are not ``seen``."""
+
+    seen: Value
+    fill: float
+    added: bool = False  # to the scores, which then still count beside it
+
+    def held(self, dtype: DType) -> Hidden:
+        """The same in memory of that type."""
+        return replace(self, fill=rounded(self.fill, dtype))
+
+
+#: What becomes of scores one after the other: hidden, or something added.
+Steps: TypeAlias = tuple[Hidden | Value, ...]
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What an ``Attention`` is told of it. ``sees``: each row certainly sees a column."""
+
+    causal: bool
+    value: Value | None
+    sees: bool
+
+
+def hidden_by(value: Value) -> tuple[Hidden, Value] | None:
+    """Of ``where(seen, value, fill)`` with a literal to fill the rest with, either way round: what
+    it hides, and the value."""
+    if isinstance(value, Cast) and value.dtype.is_float and value.value.dtype.is_float:
+        found = hidden_by(value.value)
+        if found is None:
+            return None
+        return found[0].held(value.dtype), trees.cast(found[1], value.dtype)
+    if isinstance(value, Masked):
+        condition, kept, other = value.condition, value.value, value.other
+    elif isinstance(value, Call) and value.op == "where":
+        condition, kept, other = value.args
+    else:
+        return None
+    fill = number_of(other)
+    if fill is not None and fill <= HIDDEN:
+        return Hidden(condition, fill), kept
+    fill = number_of(kept)
+    if fill is not None and fill <= HIDDEN:
+        return Hidden(_negated(condition), fill), other
+    return None
+
+
+def mask_of(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) -> Mask | None:
+    """All steps as one mask; None where that would not be the same.
+
+    Of a row that sees nothing a softmax of minus infinity is NaN, and one of equal numbers averages
+    all columns alike. A number stands for minus infinity only where there certainly is no such row.
+    """
+    hidden = [step for step in steps if isinstance(step, Hidden)]
+    added = [step for step in steps if not isinstance(step, Hidden)]
+    conditions = [part for step in hidden for part in _conditions(step.seen)]
+    sees = not hidden or _sees_a_column(trees.both(*conditions), row, column, ranges)
+    numbers = [step for step in hidden if math.isfinite(step.fill)]
+    if not numbers or (sees and not added):
+        rest = [part for part in conditions if not _is_causal(part, row, column)]
+        causal = len(rest) < len(conditions)
+        if not added:
+            return Mask(causal, trees.both(*rest) if rest else None, sees)
+        if not rest:
+            return Mask(causal, _folded(added, held), False)
+        return Mask(False, _folded(steps, held), False)
+    sums = tuple(_as_added(step, held) for step in steps)
+    if sums != steps:
+        return mask_of(sums, row, column, ranges, held)
+    # Where all of a row is hidden, what else is added would count beside the number.
+    alone = len(numbers) == 1 and not added
+    return Mask(False, _folded(steps, held), False) if alone else None
+
+
+def _as_added(step: Hidden | Value, held: DType) -> Hidden | Value:
+    """A number that is added where a row may see nothing: the row's scores still differ by what
+    they differed, and minus infinity stays that."""
+    if not isinstance(step, Hidden) or not step.added or not math.isfinite(step.fill):
+        return step
+    kept, fill = trees.const(0, held), bounded(trees.const(step.fill, held))
+    return trees.call("where", step.seen, kept, fill)
+
+
+def _folded(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
+    """What is added to scores for all of it. Those that are hidden by a number get one that no
+    score changes: the same for all."""
+    mask: Value | None = None
+    for step in steps:
+        if isinstance(step, Hidden):
+            fill = trees.const(_ABSORBING if math.isfinite(step.fill) else step.fill, held)
+            kept = trees.const(0, held) if mask is None else mask
+            mask = trees.call("where", step.seen, kept, fill)
+        else:
+            mask = step if mask is None else trees.call("add", mask, step)
+    return mask
+
+
+def _conditions(value: Value) -> Iterator[Value]:
+    """What must all hold."""
+    if isinstance(value, Call) and value.op == "logical_not":
+        value = _negated(value.args[0])
+    if isinstance(value, Call) and value.op in _AND and value.dtype is DType.BOOL:
+        for part in value.args:
+            yield from _conditions(part)
+    else:
+        yield value
+
+
+def _is_causal(value: Value, row: Axis, column: Axis) -> bool:
+    """Whether it says that a row sees the columns up to its own number."""
+    difference = _difference(value)
+    return difference is not None and is_equal(difference, row.var - column.var)
+
+
+def _difference(value: Value) -> Expr | None:
+    """What is not negative where a comparison of integers holds."""
+    if not isinstance(value, Call) or value.op not in _COMPARISONS:
+        return None
+    left, right = (integer_of(part) for part in value.args)
+    if left is None or right is None:
+        return None
+    sign, least = _COMPARISONS[value.op]
+    return sign * (left - right) - least
+
+
+def _negated(condition: Value) -> Value:
+    """The opposite of a condition; of integers' comparisons, as such."""
+    if isinstance(condition, Call):
+        if condition.op == "logical_not":
+            return condition.args[0]
+        integers = all(part.dtype in (DType.I32, DType.I64) for part in condition.args)
+        if condition.op in _OPPOSITE and integers:
+            return trees.call(_OPPOSITE[condition.op], *condition.args)
+        if condition.op in (*_AND, *_OR) and condition.dtype is DType.BOOL:
+            other = "logical_or" if condition.op in _AND else "logical_and"
+            return trees.call(other, *map(_negated, condition.args))
+    return trees.call("logical_not", condition)
+
+
+def _sees_a_column(seen: Value, row: Axis, column: Axis, ranges: Ranges) -> bool:
+    """Whether it follows from indices that each row sees a column: the first, its own, or that as
+    far from the last as the row is from the last row."""
+    ends = column.size - row.size
+    places: list[Expr] = [sympy.Integer(0), column.size - 1]
+    places += [row.var] if is_nonnegative(ends, ranges) else []
+    places += [row.var + ends] if is_nonnegative(ends, ranges) else []
+    for place in places:
+        at = simplify_tree(substitute(seen, {column.var: place}), ranges)
+        if _holds(at, ranges, due=True):
+            return True
+    return False
+
+
+def _holds(value: Value, ranges: Ranges, *, due: bool) -> bool:
+    """Whether a condition certainly is ``due``."""
+    if isinstance(value, Const):
+        return bool(value.value) is due
+    if not isinstance(value, Call):
+        return False
+    if value.op in ("logical_not", "bitwise_not"):
+        return _holds(value.args[0], ranges, due=not due)
+    if value.op in _AND or value.op in _OR:
+        every = (value.op in _AND) is due
+        found = (_holds(part, ranges, due=due) for part in value.args)
+        return all(found) if every else any(found)
+    difference = _difference(value)
+    if difference is None:
+        return False
+    return is_nonnegative(difference if due else -1 - difference, ranges)
+
+
+def bounded(mask: Value) -> Value:
+    """An additive mask whose numbers a kernel can add up and multiply by log2(e) in f32: models
+    write f32's least number for what is not seen. A small part of it hides as well, and minus
+    infinity stays."""
+    if any(load.dtype is DType.F16 for load in _direct(mask)):
+        return mask
+    number = number_of(mask)
+    if number is not None:
+        return trees.const(number * _PART if number < _ABSORBING else number, mask.dtype)
+    if isinstance(mask, Call) and mask.op == "where":
+        condition, *kept = mask.args
+        return trees.call("where", condition, *map(bounded, kept))
+    held = mask.dtype.compute
+    low = trees.call("lt", mask, trees.const(_ABSORBING, held))
+    return trees.call("where", low, trees.call("mul", mask, trees.const(_PART, held)), mask)
+
+
+def _direct(value: Value) -> Iterator[Load]:
+    """The read that a tree is, seen through conversions."""
+    while isinstance(value, Cast):
+        value = value.value
+    if isinstance(value, Load):
+        yield value

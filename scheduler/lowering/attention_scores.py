@@ -1,0 +1,281 @@
+"""From scores as a model wrote them out to the product that they are made of: scale, soft cap and
+mask on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_less, is_nonnegative
+from scheduler.ir.index.inverse import reindexing_at
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.substitute import substitute
+from scheduler.ir.index.trees import simplify_tree
+from scheduler.ir.operations import (
+    Axis,
+    Contraction,
+    GroupKind,
+    Lowered,
+    Operation,
+    Pointwise,
+    Store,
+)
+from scheduler.ir.values import Accumulator, Call, Cast, Load, Masked, Value, rebuild, walk
+from scheduler.lowering import attention_masks as masks
+from scheduler.lowering import trees
+
+#: Reads of a buffer that are followed: more of them is no attention, and could take for ever.
+_MOST_STEPS = 48
+#: Functions of a mask that each score computes anew rather than read it.
+_MOST_CALLS = 16
+_ZERO = sympy.Integer(0)
+
+Places: TypeAlias = Mapping[sympy.Symbol, Expr]
+
+
+class Sources:
+    """The operations of a lowered graph by what they write, as seen from the loops (``ranges``) of
+    one that reads."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.buffers = lowered.buffers
+        self._writers = {name: op for op in lowered.operations for name in op.writes}
+        self.sizes = Ranges.of_symbols(lowered.graph.symbols)
+
+    def writer(self, load: Load) -> Operation | None:
+        """Who wrote what is read, where that is at a place that follows from indices alone."""
+        return None if load.indirect else self._writers.get(load.buffer)
+
+    def ranges(self, operation: Operation) -> Ranges:
+        """Of all loops of an operation."""
+        return self.sizes.over(operation.loops)
+
+    def places(self, store: Store, axes: tuple[Axis, ...], load: Load, at: Ranges) -> Places | None:
+        """The loops over ``axes`` at the point at which ``store`` wrote what is read, in the
+        reader's; None where they do not follow from it."""
+        one = {axis.var: _ZERO for axis in axes if axis.size == 1}
+        wide = tuple(axis for axis in axes if axis.size != 1)
+        index = tuple(expr.xreplace(one) for expr in store.index)
+        size = self.buffers[load.buffer].size
+        found = reindexing_at(index, size, wide, load.index, at)
+        return None if found is None else {**one, **found}
+
+    def stored(self, operation: Pointwise, load: Load, at: Ranges) -> Value | None:
+        """What is read, as the tree that was stored."""
+        places = self.places(operation.store, operation.axes, load, at)
+        if places is None:
+            return None
+        return simplify_tree(substitute(operation.store.value, places), at)
+
+    def from_indices(self, value: Value, at: Ranges) -> Value | None:
+        """The tree with what was stored in place of reads, until none is left; None where that
+        does not come to an end soon."""
+        for _ in range(_MOST_CALLS):
+            parts = list(walk(value))
+            reads = {part for part in parts if isinstance(part, Load)}
+            if not reads:
+                return value
+            if sum(isinstance(part, Call | Load) for part in parts) > _MOST_CALLS:
+                return None
+            known: dict[Load, Value] = {}
+            for load in reads:
+                writer = self.writer(load)
+                stored = self.stored(writer, load, at) if isinstance(writer, Pointwise) else None
+                if stored is None:
+                    return None
+                known[load] = trees.cast(stored, load.dtype)
+            value = rebuild(value, lambda part: known.get(part) if isinstance(part, Load) else None)  # noqa: B023
+        return None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """``outer * tanh(inner * product)`` (with ``capped``) or ``inner * product``, and what
+    becomes of them then (``steps``).
+
+    ``places`` are the product's loops in the reader's, ``through`` the operations between the two,
+    that one first.
+    """
+
+    product: Contraction
+    places: Places
+    through: tuple[Operation, ...]
+    inner: float = 1.0
+    outer: float = 1.0
+    capped: bool = False
+    steps: masks.Steps = ()
+
+    @property
+    def cap(self) -> float | None:
+        """The soft cap."""
+        return abs(self.outer) if self.capped else None
+
+    @property
+    def scale(self) -> float:
+        """What products are multiplied by before they are capped."""
+        return self.inner * self.outer
+
+    def held(self, dtype: DType) -> Scores:
+        """These scores in memory of that type. Only numbers that hide others may become infinite:
+        other roundings are left out."""
+        steps = (
+            step.held(dtype) if isinstance(step, masks.Hidden) else step for step in self.steps
+        )
+        return replace(self, steps=tuple(steps)) if self.steps else self
+
+    def times(self, factor: float) -> Scores | None:
+        """These scores times a number."""
+        if self.steps or factor == 0 or not math.isfinite(factor):
+            return None
+        if self.capped:
+            return replace(self, outer=self.outer * factor)
+        return replace(self, inner=self.inner * factor)
+
+    def over(self, divisor: float) -> Scores | None:
+        """These scores divided by a number."""
+        if self.steps or divisor == 0 or not math.isfinite(divisor):
+            return None
+        if self.capped:
+            return replace(self, outer=self.outer / divisor)
+        return replace(self, inner=self.inner / divisor)
+
+
+class ScoreReader:
+    """Reads scores as trees over the loops (``ranges``) of the operation that averages by them."""
+
+    def __init__(self, sources: Sources, ranges: Ranges) -> None:
+        self._sources = sources
+        self._ranges = ranges
+        self._left = _MOST_STEPS
+
+    def read(self, value: Value, product: Scores | None = None) -> Scores | None:
+        """The scores that a tree is; ``product``: what the accumulator in it stands for."""
+        self._left -= 1
+        if self._left < 0:
+            return None
+        if isinstance(value, Accumulator):
+            return product
+        if isinstance(value, Cast):
+            floats = masks.is_left_out(value.value.dtype, value.dtype)
+            found = self.read(value.value, product) if floats else None
+            return found and found.held(value.dtype)
+        if isinstance(value, Load):
+            found = None if product or value.dtype.is_float8 else self._loaded(value)
+            return found and found.held(value.dtype)
+        if isinstance(value, Masked) or (isinstance(value, Call) and value.op == "where"):
+            return self._hidden(value, product)
+        if not isinstance(value, Call):
+            return None
+        rule = _RULES.get(value.op)
+        return None if rule is None else rule(self, value.args, product)
+
+    def _loaded(self, load: Load) -> Scores | None:
+        writer = self._sources.writer(load)
+        size = self._sources.buffers[load.buffer].size
+        if not all(
+            is_nonnegative(i, self._ranges) and is_less(i, n, self._ranges)
+            for i, n in zip(load.index, size, strict=True)
+        ):
+            return None  # a part of it is masked: there is nothing to read beyond
+        if isinstance(writer, Pointwise):
+            stored = self._sources.stored(writer, load, self._ranges)
+            found = None if stored is None else self.read(stored)
+            return found and replace(found, through=(*found.through, writer))
+        if not isinstance(writer, Contraction) or writer.group_kind is not GroupKind.GEMM:
+            return None
+        if len(writer.stores) != 1:
+            return None
+        (store,) = writer.stores
+        places = self._sources.places(store, writer.points, load, self._ranges)
+        if places is None:
+            return None
+        stored = simplify_tree(substitute(store.value, places), self._ranges)
+        return self.read(stored, Scores(writer, places, (writer,)))
+
+    def product_first(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """Times a literal, on either side."""
+        for value, other in (args, args[::-1]):
+            factor = masks.number_of(other)
+            if factor is not None:
+                found = self.read(value, product)
+                return found and found.times(factor)
+        return None
+
+    def quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """Divided by a literal."""
+        divisor = masks.number_of(args[1])
+        found = None if divisor is None else self.read(args[0], product)
+        return found.over(divisor) if found and divisor is not None else None
+
+    def negative(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """With the other sign."""
+        found = self.read(args[0], product)
+        return found and found.times(-1.0)
+
+    def capped(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """Through tanh."""
+        found = self.read(args[0], product)
+        if found is None or found.capped or found.steps:
+            return None
+        return replace(found, capped=True)
+
+    def sum(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """With a mask, on either side."""
+        for value, other in (args, args[::-1]):
+            found = self.read(value, product)
+            if found is not None:
+                return self._with_added(found, other)
+        return None
+
+    def difference(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+        """Less a mask."""
+        found = self.read(args[0], product)
+        if found is None:
+            return None
+        return self._with_added(found, trees.call("neg", args[1]))
+
+    def _with_added(self, found: Scores, value: Value) -> Scores | None:
+        held = found.product.a.dtype.compute
+        value = self._from_indices(value)
+        part = masks.hidden_by(value)
+        step: masks.Hidden | Value
+        if part is not None and masks.number_of(part[1]) == 0:
+            step = replace(part[0], added=True)
+        else:
+            if value.dtype is DType.F64 and held is not DType.F64:
+                return None  # its least number is minus infinity there
+            step = masks.bounded(trees.held(value, held))
+        return replace(found, steps=(*found.steps, step))
+
+    def _hidden(self, value: Value, product: Scores | None) -> Scores | None:
+        """With a literal where something hides them."""
+        part = masks.hidden_by(value)
+        if part is None:
+            return None
+        hidden, kept = part
+        found = self.read(kept, product)
+        if found is None:
+            return None
+        hidden = replace(hidden, seen=self._from_indices(hidden.seen))
+        return replace(found, steps=(*found.steps, hidden))
+
+    def _from_indices(self, value: Value) -> Value:
+        """A mask as a tree that reads nothing, where it was computed from indices by little."""
+        found = self._sources.from_indices(value, self._ranges)
+        return value if found is None else found
+
+
+_RULES: Mapping[str, Callable[[ScoreReader, tuple[Value, ...], Scores | None], Scores | None]] = {
+    "mul": ScoreReader.product_first,
+    "truediv": ScoreReader.quotient,
+    "neg": ScoreReader.negative,
+    "tanh": ScoreReader.capped,
+    "add": ScoreReader.sum,
+    "sub": ScoreReader.difference,
+}

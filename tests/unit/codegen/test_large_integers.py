@@ -1,0 +1,171 @@
+"""Integers that a model makes of positions and sizes are of 64 bits, as torch's are, whatever a
+kernel's indices are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.build.flags import DEFAULT
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.integers import in_64_bits
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.values import Call, Cast, IndexValue
+from scheduler.targets import find
+from tests.support.caches import KEPT
+from tests.support.exported_kernels import assert_close
+from tests.support.models_as_kernels import compile_all, prepare, run
+from tests.unit.torch_export import as_module, export, inputs_of
+
+torch = pytest.importorskip("torch")
+
+BOUNDED, ANY = {0: torch.export.Dim("n", min=2, max=4096)}, torch.export.Dim.DYNAMIC
+
+
+def agrees(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    folder: Path,
+    *,
+    dynamic: tuple[Any, ...] | None = None,
+    others: tuple[Any, ...] | None = None,
+    target: str = "cpu",
+) -> str:
+    """What kernels give at the example's sizes, or at those of ``others``, is what torch gives;
+    the sources."""
+    module, chosen, given = as_module(function), find(target), others or args
+    options = {} if dynamic is None else {"dynamic_shapes": (dynamic,)}
+    program, graph = export(module, args, folder, **options)
+    prepared = prepare(graph, chosen)
+    library = compile_all([prepared], chosen, KEPT, DEFAULT)
+    tensors = [
+        (one.name, arg)
+        for one, arg in zip(graph.inputs, given, strict=True)
+        if not isinstance(arg, int)
+    ]
+    shapes = [
+        (size, extent)
+        for name, tensor in tensors
+        for size, extent in zip(graph.tensors[name].size, tensor.shape, strict=True)
+    ]
+    sizes = {size.name: extent for size, extent in shapes if size.is_Symbol}
+    numbers = iter([arg for arg in given if isinstance(arg, int)])
+    sizes |= {name: next(numbers) for name in graph.symbols if name not in sizes}
+    got = run(prepared, library, chosen, inputs_of(program, graph, given), sizes)
+    (name,) = graph.outputs
+    assert_close(got[name], module(*given), 1e-6, name)
+    return "".join(kernel.source for kernel in prepared.generated.kernels)
+
+
+def ones(*size: int) -> Any:
+    return torch.ones(*size)
+
+
+CASES: dict[str, tuple[Any, ...]] = {
+    "an arange": (
+        lambda x: x + torch.arange(0, 5_000_000_000, 1_000_000_000),
+        (torch.zeros(5, dtype=torch.int64),),
+    ),
+    "a part of an index from an arange": (
+        lambda x: x[(torch.arange(60_000) * 60_007) % 1000],
+        (torch.arange(1000.0),),
+    ),
+    "a power of a size": (
+        lambda x: x + x.shape[0] ** 3,
+        (torch.arange(8.0),),
+        (BOUNDED,),
+        (torch.arange(4000.0),),
+    ),
+    "after a reduction": (
+        lambda x: x.sum(-1) * x.shape[0] ** 4,
+        (ones(8, 64),),
+        (BOUNDED,),
+        (ones(1000, 64),),
+    ),
+    "after a product": (
+        lambda x, y: (x @ y) * x.shape[0] ** 4,
+        (ones(8, 16), ones(16, 8)),
+        (BOUNDED, {}),
+        (ones(1000, 16), ones(16, 8)),
+    ),
+    "a place in a product": (
+        lambda x, y: (x @ y) + torch.arange(24)[:, None] * torch.arange(24) * 10_000_019,
+        (ones(24, 16), ones(16, 24)),
+    ),
+    "sizes without bounds": (
+        lambda x: (
+            x.t().reshape(-1).to(torch.int64)
+            + x.shape[0] ** 4
+            + torch.arange(x.shape[0] * x.shape[1]) % x.shape[1]
+        ),
+        (ones(8, 6),),
+        ({0: ANY, 1: ANY},),
+        (ones(1000, 6),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_beyond_32_bits_is_what_torch_computes(name: str, tmp_path: Path) -> None:
+    function, args, *more = CASES[name]
+    dynamic, others = more or (None, None)
+    agrees(function, args, tmp_path, dynamic=dynamic, others=others)
+
+
+def test_what_fits_stays_an_index(tmp_path: Path) -> None:
+    """And costs what it did: no arithmetic of 64 bits."""
+    source = agrees(
+        lambda x: x + torch.arange(64) * 3 + 7, (torch.zeros(64, dtype=torch.int64),), tmp_path
+    )
+    assert "static_cast<int64_t>(x0 * 3" in source
+
+
+n, s, t = symbol("n"), symbol("s"), symbol("t")
+RANGES = Ranges(loops=((n, s),), sizes=(("s", (2, 1000)), ("t", (2, np.inf))))
+
+
+@pytest.mark.parametrize(
+    ("expr", "fits"),
+    [
+        (n, True),
+        (t, True),
+        (n * 2_000_000 + 7, True),
+        (n * 3_000_000, False),
+        (n * 2_000_000 - n * 1_000_000 * s, False),
+        (n + t, False),
+        (FloorDiv(n, t), True),
+        (Mod(t, n + 5), True),
+        (Mod(n * 5_000_000, s), False),
+        (s**3, True),
+        (s**4, False),
+    ],
+    ids=str,
+)
+def test_what_fits_is_told_by_every_part(expr: Expr, fits: bool) -> None:
+    value = IndexValue(expr, DType.I64)
+    assert (in_64_bits(value, RANGES) is value) is fits
+
+
+def test_another_type_is_rounded_to_at_the_end() -> None:
+    found = in_64_bits(IndexValue(n * 3_000_000, DType.I32), RANGES)
+    assert isinstance(found, Cast)
+    assert found.dtype is DType.I32
+    assert isinstance(found.value, Call)
+    assert found.value.dtype is DType.I64
+
+
+def test_a_number_that_is_given_may_be_beyond_32_bits(tmp_path: Path) -> None:
+    source = agrees(
+        lambda x, n: x + n,
+        (torch.arange(8), 5),
+        tmp_path,
+        dynamic=(BOUNDED, ANY),
+        others=(torch.arange(9), 2**33 + 1),
+    )
+    assert "using index_t = int32_t" in source
