@@ -180,11 +180,15 @@ def _header(line: ListingLine, address: str) -> str:
     if not line.header:
         return '<span class="h"></span>'
     name = line.header.rpartition("/")[2].removesuffix(".h")
-    title = escape(f"inlined from {line.header}, line {line.header_line}")
-    text = f'title="{title}">{escape(name)}:{line.header_line}'
+    title, anchor = f"inlined from {line.header}", ""
+    if line.header_line:  # 0 is of a compiler's own instruction, which has no line there
+        name += f":{line.header_line}"
+        title += f", line {line.header_line}"
+        anchor = f"#L{line.header_line}"
+    text = f'title="{escape(title)}">{escape(name)}'
     if not address:
         return f'<span class="h" {text}</span>'
-    there = f"{escape(address + line.header)}#L{line.header_line}"
+    there = f"{escape(address + line.header)}{anchor}"
     return f'<a class="h" tabindex="-1" href="{there}" {text}</a>'
 
 

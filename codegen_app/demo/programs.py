@@ -3,7 +3,6 @@ people of what was found."""
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from codegen_app.demo.processes import Program
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.waiting import MODELLED
+from scheduler.processors import usable_processors
 
 _MOST_COMPILING = 8  # each has about 150 MB
 
@@ -22,7 +22,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
     worker measures, since a device is for one at a time; one tracks, and waits for neither.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
-    count = min(os.cpu_count() or 1, _MOST_COMPILING)
+    count = min(usable_processors(), _MOST_COMPILING)
     return (
         Program(
             "web",

@@ -89,7 +89,7 @@ class TuningRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"run {self.pk} of {self.graph_id} on {self.device}"
+        return f"run {self.pk} of graph {self.graph_id} on {self.device}"
 
     def get_absolute_url(self) -> str:
         return reverse("tuning_run", args=[self.pk])

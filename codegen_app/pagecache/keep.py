@@ -121,8 +121,7 @@ class _Page:
     def _render(self, key: Any, version: Version) -> HttpResponse:
         """Render, and keep what came out if it is for all."""
         trace, began = self._trace(), time.monotonic()
-        self.request.is_kept = True  # type: ignore[attr-defined]
-        response = self.view(self.request, *self.args, **self.kwargs)
+        response = self._rendered()
         for_all = (
             response.status_code == 200
             and not response.streaming
@@ -136,6 +135,15 @@ class _Page:
         if not response.streaming:
             response.content = _filled_in(response.content, self.request)
         return response
+
+    def _rendered(self) -> HttpResponse:
+        """With marks, but for what is shown instead where the view raises: that is for its reader
+        alone, and nobody fills it in."""
+        self.request.is_kept = True  # type: ignore[attr-defined]
+        try:
+            return self.view(self.request, *self.args, **self.kwargs)
+        finally:
+            self.request.is_kept = False  # type: ignore[attr-defined]
 
 
 def _entry(response: HttpResponse, version: Version, trace: str, began: float) -> Entry:

@@ -32,7 +32,7 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         title="Compare revisions",
         address=address,
         status=_UNPROCESSABLE if page.problem else 200,
-        side=_side(address, page),
+        side=_side(address, page.problem),
         sides=(("before", page.before), ("after", page.after)),
         kept=_kept(request, "search" if page.after else "find"),
         swapped=_swapped(request, page),
@@ -43,10 +43,10 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
     )
 
 
-def _side(address: RevisionsForm, page: RevisionsPage) -> str:
+def _side(address: RevisionsForm, problem: str) -> str:
     """The side that is to be chosen: the one that is wrong, or missing."""
-    if page.problem:
-        return "after" if page.problem.startswith("after") else "before"
+    if problem:
+        return "after" if problem.startswith("after") else "before"
     return "after" if address.text("before") else "before"
 
 
@@ -67,9 +67,8 @@ def _kept(request: HttpRequest, box: str) -> Kept:
 
 def _page(address: RevisionsForm) -> RevisionsPage:
     before, after = address.text("before"), address.text("after")
-    find = address.text("find")
     if not (before and after):
-        return choosing_page(find)
+        return _choosing(address)
     try:
         return revisions_page(
             before,
@@ -83,7 +82,12 @@ def _page(address: RevisionsForm) -> RevisionsPage:
             address.number("start") or 0,
         )
     except UserError as error:
-        return choosing_page(find, str(error))
+        return _choosing(address, str(error))
+
+
+def _choosing(address: RevisionsForm, problem: str = "") -> RevisionsPage:
+    other = "before" if _side(address, problem) == "after" else "after"
+    return choosing_page(address.text("find"), problem, address.text(other))
 
 
 def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:

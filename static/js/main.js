@@ -1,5 +1,6 @@
 // Every page: theme, keys, rows, filters, times. The rest is loaded where a page asks for it.
 
+import { bindControls } from "./controls.js";
 import { bindKeys } from "./keys.js";
 import { bindLogin } from "./login.js";
 import { bindPalette } from "./palette.js";
@@ -8,6 +9,7 @@ import { bindRows } from "./rows.js";
 import { bindTheme } from "./theme.js";
 import { bindTimes } from "./times.js";
 
+bindControls();
 bindTheme();
 bindKeys();
 bindLogin();

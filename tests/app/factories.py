@@ -42,9 +42,9 @@ def graph(**fields: Any) -> Graph:
     return Graph.objects.create(**defaults | fields)
 
 
-def prepared_graph(name: str = "gpt2") -> Graph:
+def prepared_graph(name: str = "gpt2", sample: str = "gpt2_2layer") -> Graph:
     """A sample with its nodes and kernels; nothing is compiled."""
-    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), name, [], None)
+    made, _ = graphs.import_graph(samples.path(sample), name, [], None)
     held = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
     assert held is not None
     graphs.prepare(held)

@@ -417,6 +417,8 @@ def test_there_is_something_to_choose_from(reader: Client) -> None:
     shown = reader.get("/compare/revisions?before=main1").content.decode()
     assert "Choose the side after" in shown
     assert "before=main1&amp;after=branch%3Atopic" in shown
+    assert "after=main0" in shown
+    assert "after=main1" not in shown, "it is not compared with itself"
     assert "Nothing has “zzz”" in reader.get("/compare/revisions?find=zzz").content.decode()
 
 

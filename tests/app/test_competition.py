@@ -37,7 +37,7 @@ TARGET, IN_CUTEDSL = "sm_90", "source.py"
 
 @pytest.fixture
 def graph() -> Graph:
-    return factories.prepared_graph()
+    return factories.prepared_graph(sample=recorded.MODEL)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from django.conf import settings as project
 from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
@@ -379,3 +380,35 @@ def test_pages_are_kept_where_they_are_served() -> None:
 
     assert as_served.PAGES_KEPT_BYTES > 0
     assert project.DATABASES["default"]["CONN_HEALTH_CHECKS"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/graphs/999", "/nodes/9999", "/kernels/none", "/runs/999", "/series/99999", "/changes/9999"],
+)
+def test_no_mark_is_shown_where_a_page_is_missing(address: str, world: World) -> None:
+    """Who knows the marks could have others' tokens written where text is shown."""
+    answer = account("tuner", "ada").get(address)
+    page = answer.content.decode()
+    assert answer.status_code == 404
+    assert reader_._SECRET not in page
+    assert ">ada<" in "".join(page.split()), "the bar is this reader's"
+
+
+@pytest.mark.parametrize("raised", [Http404, PermissionDenied, RuntimeError])
+def test_no_page_has_marks_once_a_view_has_raised(
+    raised: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keep.reader, "has_messages", lambda _: False)
+    marked: list[bool] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        marked.append(reader_.is_kept(request))
+        raise raised
+
+    request = RequestFactory().get("/")
+    request.user = AnonymousUser()
+    with pytest.raises(raised):
+        keep.kept(view, keep.Kept())(request)
+    assert marked == [True]
+    assert not reader_.is_kept(request)

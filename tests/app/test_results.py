@@ -270,7 +270,9 @@ def test_the_demo_imports_what_was_recorded_once_the_model_is_prepared(
     assert shown.waiting
     Graph.objects.filter(pk=graph.pk).update(state=State.DONE)
     (line,) = shown.import_next()
-    assert line.startswith("gpt2_2layer: recorded results imported. NVIDIA H200, driver 580.95.05")
+    assert line.startswith(
+        f"{recorded.MODEL}: recorded results imported. NVIDIA H200, driver 580.95.05"
+    )
     assert not shown.waiting
     assert list(models.RecordedResults((good,)).import_next()) == [], "another start"
     assert TuningRun.objects.count() == 1

@@ -78,6 +78,24 @@ def test_a_kernels_name_keeps_its_end_where_there_is_no_room(page: Page, world: 
     assert name in answer.text()
 
 
+def test_after_back_the_controls_say_what_is_shown(page: Page, world: World) -> None:
+    page.goto("/kernels")
+    shown = page.get_by_text(" row")
+    whole = shown.first.inner_text()
+    for words in (world.kernels[0].name, "nothing is called so"):
+        page.wait_for_selector("html[data-ready]")
+        box = page.locator("[data-filter-box]")
+        box.fill(words)
+        box.press("Enter")
+        page.wait_for_url("**filter=**")
+        expect(page.locator("[data-filter-box]")).to_have_value(words)
+    page.go_back()
+    expect(page.locator("[data-filter-box]")).to_have_value(world.kernels[0].name)
+    page.go_back()
+    expect(page.locator("[data-filter-box]")).to_have_value("")
+    expect(shown.first).to_have_text(whole)
+
+
 def test_alerts_are_sorted_and_filtered_by_columns_and_triaged_as_they_stand(
     page: Page, transactional_db: None
 ) -> None:

@@ -105,9 +105,11 @@ class RevisionsPage:
         return sum((self.counts or {}).values())
 
 
-def choosing_page(find: str = "", problem: str = "") -> RevisionsPage:
-    """What there is to choose from (3 queries), newest first; ``find`` is a part of its name."""
-    return RevisionsPage(find, problem, (*_branches(find), *_revisions(find), *_runs(find)))
+def choosing_page(find: str = "", problem: str = "", other: str = "") -> RevisionsPage:
+    """What there is to choose from (3 queries), newest first; ``find`` is a part of its name,
+    ``other`` the side that is chosen, which is not compared with itself."""
+    found = (*_branches(find), *_revisions(find), *_runs(find))
+    return RevisionsPage(find, problem, tuple(one for one in found if one.text != other))
 
 
 def revisions_page(
