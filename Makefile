@@ -11,8 +11,8 @@ HAVE_PYTHON = command -v $(or $(PYTHON),python3) >/dev/null \
 PORT ?= 8000
 HOST ?= 127.0.0.1
 PYTEST ?=
-# One more than two processors: many tests wait for processes of their own.
-PROCESSES ?= 3
+# Test processes; auto: one more than processors, as tests/conftest.py says.
+PROCESSES ?= auto
 
 BIN := .venv/bin
 

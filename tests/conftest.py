@@ -24,9 +24,11 @@ from pytest_django import DjangoDbBlocker
 
 from codegen_app import postgres
 from codegen_app.config import env
+from codegen_app.postgres.memory import memory
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import bundled
+from scheduler.processors import usable_processors
 from tests.support import databases
 from tests.support.caches import KEPT
 
@@ -65,6 +67,18 @@ def pytest_configure(config: pytest.Config) -> None:
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     }
+
+
+# They share one server's connections. Each has torch and what it compiled, and its compilers,
+# workers and browsers.
+_MOST_PROCESSES = 8
+_BYTES_A_PROCESS = 2 << 30
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """For ``-n auto``: one more than processors, as many tests wait for processes of their own."""
+    room = max(1, memory() // _BYTES_A_PROCESS)
+    return min(usable_processors() + 1, room, _MOST_PROCESSES)
 
 
 # Minutes by themselves, mostly waiting for processes: at the end of a run one of them would hold
