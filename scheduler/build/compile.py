@@ -214,7 +214,8 @@ def _key(
     steps = recipe.steps(target, toolchain.without_paths(), flags, name)
     return digest(
         *(recipe.version, source, name, target.name, platform.machine()),
-        *(toolchain.name, toolchain.version, toolchain.path_digest),
+        *(toolchain.name, toolchain.version, toolchain.driver_digest),
+        recipe.included_digest(source),
         *("\0".join(step.command) for step in steps),
     )
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from scheduler.build.diagnostics import diagnostics
 from scheduler.build.elf import dynamic_symbols
+from scheduler.build.includes import included_digest
 from scheduler.build.model import Diagnostic, Toolchain
 from scheduler.build.places import HEADERS
 from scheduler.build.recipe import Recipe
@@ -19,6 +20,12 @@ class LibraryRecipe(Recipe):
 
     may_leave_open: ClassVar[re.Pattern[str] | None] = None
     """The symbols that whoever loads the library offers it; None: its linker has seen to that."""
+
+    header_folders: ClassVar[tuple[str, ...]]
+    """Those of our headers where a source's includes are looked for, in order."""
+
+    def included_digest(self, source: str) -> str:
+        return included_digest(source, self.header_folders)
 
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
         (directory / "include").symlink_to(HEADERS)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Toolchain:
     """A compiler: ``name`` (rocm, system, bundled, nvcc), its version, and the digest of what
     decides its output besides: our headers' content, and the driver's resolved path, except for
-    the bundled one, whose version says it all wherever it is installed.
+    the bundled one, whose version says it all wherever it is installed. ``driver_digest`` is that
+    without the headers: of those, the code cache looks at what a source includes.
 
     ``host`` compiles C++ for this machine against a C library of its own; empty where the
     toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder
@@ -31,6 +32,7 @@ class Toolchain:
     linker: tuple[str, ...] = ()  # command that is ld.lld
     host: tuple[str, ...] = ()
     builtin_headers: str = ""
+    driver_digest: str = ""
 
     @property
     def reads(self) -> tuple[Path, ...]:
@@ -101,6 +103,8 @@ def _codec() -> Converter:
     from scheduler.ir.codec import make_codec, renamed  # noqa: PLC0415
 
     codec = make_codec()
-    renamed(codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers"))
+    renamed(
+        codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers", "driver_digest")
+    )
     renamed(codec, Build, omitted=("target", "directory", "cached", "source_file"))
     return codec

@@ -88,6 +88,10 @@ class Recipe(ABC):
     ) -> tuple[Step, ...]:
         """What is done, in order; ``symbol`` is what the library must export."""
 
+    def included_digest(self, source: str) -> str:  # noqa: ARG002 - most read nothing else
+        """Of what a build of the source reads beside it, other than the compiler's own files."""
+        return ""
+
     @abstractmethod
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
         """Lay what the commands need beside the source, as links."""

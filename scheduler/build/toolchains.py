@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from scheduler.build.cache import CodeCache, digest
+from scheduler.build.includes import headers_digest
 from scheduler.build.model import AbsentToolchain, Toolchain
-from scheduler.build.places import HEADERS, places_of
+from scheduler.build.places import places_of
 from scheduler.build.process import Limits, run
 from scheduler.build.recipe import recipe_of
 from scheduler.files import LACKS
@@ -90,15 +91,6 @@ def preferred(found: Sequence[Found], target: Target, source_file: str = "") -> 
     raise UserError(f"no compiler for {target.name} ({'; '.join(reasons)}); {recipe.remedy}")
 
 
-def headers_digest() -> str:
-    """What our headers contain, whatever their dates and wherever they lie."""
-    parts: list[str | bytes] = []
-    for file in sorted(HEADERS.rglob("*")):
-        if file.is_file():
-            parts += [file.relative_to(HEADERS).as_posix(), file.read_bytes()]
-    return digest(*parts)
-
-
 def _bundled(cache: CodeCache | None) -> Found:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
@@ -161,8 +153,15 @@ def _installed(name: str, driver: Path, search: Search) -> Found:
     version = _version((name, str(driver)), resolved, search.cache)
     if isinstance(version, AbsentToolchain):
         return version
-    path_digest = digest(str(resolved), str(resolved.stat().st_size), headers_digest())
-    return Toolchain(name, version, path_digest, (str(driver),), (linker,))
+    driver_digest = digest(str(resolved), str(resolved.stat().st_size))
+    return Toolchain(
+        name=name,
+        version=version,
+        path_digest=digest(driver_digest, headers_digest()),
+        driver_digest=driver_digest,
+        clang=(str(driver),),
+        linker=(linker,),
+    )
 
 
 def _version(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.build.flags import Flags
-from scheduler.build.rocm.commands import host_machine
+from scheduler.build.rocm.commands import host_machine, includes
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
@@ -17,6 +17,8 @@ IMAGE = "kernel.image"
 USAGE = "kernel.usage"
 HOST_OBJECT = "kernel.host.o"
 LIBRARY = "kernel.so"
+
+HEADERS = ("nvidia", "common")
 
 # The assembler makes names absolute: with a folder of nobody's they are the same everywhere.
 _LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=/kiln")
@@ -78,7 +80,7 @@ def _cuda(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
     return (
         *(*toolchain.clang, "-x", "cuda", f"--target={host_machine()}-unknown-linux-gnu"),
         *(*_LANGUAGE, *_NO_CUDA, *(builtin if toolchain.builtin_headers else ())),
-        *("-Iinclude/nvidia", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        *(*includes(HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
         *_FUSED,
         f"-D__{nvidia_hardware(target).processor}__=1",
     )

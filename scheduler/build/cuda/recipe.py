@@ -35,6 +35,7 @@ class CudaRecipe(HipRecipe):
     listing_title = "SASS"
     code_object_file = commands.CUBIN
     code_object_title = "Cubin"
+    header_folders = commands.HEADERS
     intermediate_file = commands.PTX
     intermediate_title = "PTX"
     without_code_object = "assembled by the driver: install kiln[nvidia] for SASS"

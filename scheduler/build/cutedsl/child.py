@@ -22,6 +22,7 @@ from typing import Any
 SOURCE, PTX, CUBIN, USAGE = "source.py", "kernel.ptx", "kernel.cubin", "kernel.usage"
 OBJECT, HOST, EXPORTS = "kernel.device", "kernel.host.c", "kernel.exports"
 SHARED, OUTPUT = "kernel.shared", "kernel.output"
+HEADER = "nvidia/cutedsl.h"
 _POINTER_ALIGNMENT, _WORKSPACE_ALIGNMENT = 16, 256
 _CONSTANTS = ("ARGUMENTS", "WORKSPACE", "POINTS", "ELEMENTS")
 _ELEMENTS = {
@@ -166,7 +167,7 @@ def exported_function(name: str, module: types.ModuleType) -> str:
     if unknown:
         raise SourceError(f"ELEMENTS and the pointers differ in {', '.join(unknown)}")
     lines = [
-        "#include <nvidia/cutedsl.h>",
+        f"#include <{HEADER}>",
         f"int kiln__mlir_ciface_host({host});",
         function("workspace_bytes", constant(module, "WORKSPACE")),
         function("points", constant(module, "POINTS")),

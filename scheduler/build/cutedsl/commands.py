@@ -6,7 +6,7 @@ from __future__ import annotations
 from scheduler.build.cutedsl import child
 from scheduler.build.cutedsl.toolchains import RUNTIME, CuteDSLToolchain
 from scheduler.build.flags import Flags
-from scheduler.build.rocm.commands import host_machine
+from scheduler.build.rocm.commands import host_machine, includes
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
 
@@ -14,6 +14,7 @@ SCRIPT = "compile.py"
 LISTING = "kernel.s"
 HOST_OBJECT = "kernel.host.o"
 LIBRARY = "kernel.so"
+HEADERS = ("nvidia",)
 
 
 def architecture(target: Target) -> str:
@@ -43,7 +44,7 @@ def host(toolchain: CuteDSLToolchain, flags: Flags) -> tuple[str, ...]:
     builtin = ("-isystem", "builtin") if toolchain.builtin_headers else ()
     return (
         *(*toolchain.clang, "-x", "c", f"--target={host_machine()}-unknown-linux-gnu"),
-        *("-std=c11", "-ffreestanding", "-nostdlibinc", *builtin, "-Iinclude/nvidia"),
+        *("-std=c11", "-ffreestanding", "-nostdlibinc", *builtin, *includes(HEADERS)),
         *("-fno-color-diagnostics", "-ffile-compilation-dir=/kiln", "-fPIC", *flags.host),
         *("-c", "-o", HOST_OBJECT, child.HOST),
     )

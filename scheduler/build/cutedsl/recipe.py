@@ -10,12 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from scheduler.build.cache import digest
 from scheduler.build.cuda.lines import narrowed
 from scheduler.build.cuda.resources import resources
 from scheduler.build.cutedsl import child, commands
 from scheduler.build.cutedsl.toolchains import CHILD, RUNTIME, CuteDSLToolchain
 from scheduler.build.elf import section_bytes
 from scheduler.build.flags import Flags
+from scheduler.build.includes import included_digest
 from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
@@ -39,6 +41,7 @@ class CuteDSLRecipe(LibraryRecipe):
     intermediate_file = child.PTX
     intermediate_title = "PTX"
     may_leave_open = _OFFERED
+    header_folders = commands.HEADERS
     remedy = "install kiln[cutedsl]"
 
     @property
@@ -61,6 +64,10 @@ class CuteDSLRecipe(LibraryRecipe):
             Step(commands.host(toolchain, flags), before=_narrowed),
             Step(commands.library(toolchain)),
         )
+
+    def included_digest(self, source: str) -> str:  # noqa: ARG002 - it is Python
+        host = included_digest(f"#include <{child.HEADER}>", self.header_folders)
+        return digest(host, CHILD.read_bytes())
 
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
         super().prepare(directory, toolchain)

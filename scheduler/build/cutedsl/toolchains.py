@@ -13,8 +13,9 @@ from pathlib import Path
 
 from scheduler.build.cache import digest
 from scheduler.build.cuda.toolchains import cuda_compilers, nvidia_program
+from scheduler.build.includes import headers_digest
 from scheduler.build.model import AbsentToolchain, Toolchain
-from scheduler.build.toolchains import Found, Search, bundled, headers_digest
+from scheduler.build.toolchains import Found, Search, bundled
 from scheduler.fence.model import SYSTEM_FILES
 from scheduler.outcome import UserError
 

@@ -4,6 +4,7 @@ the output is the same in any folder: ``source.hip``, and ``include`` and ``buil
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from scheduler.build.flags import Flags
@@ -23,6 +24,8 @@ LIBRARY = "kernel.so"
 _LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=.")
 # No headers but ours and the compiler's own: the machine's would decide what comes out.
 _NO_ROCM = ("-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-ffreestanding", "-nostdlibinc")
+GPU_HEADERS = ("amd", "common")
+EMULATION_HEADERS = ("cpu", "common")
 # The oldest C library that the emulation's library runs with: that of RHEL 8, Debian 10.
 _GLIBC = "2.28"
 
@@ -77,7 +80,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         # The C library's headers are named by their full path: keep it out of the listing.
         f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
-        *("-Iinclude/cpu", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        *(*includes(EMULATION_HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
         *_architecture(target),
         # Arithmetic in f16 is rounded at every step, as on the GPU.
         *("-Xclang", "-ffloat16-excess-precision=none"),
@@ -91,6 +94,11 @@ def emulation_library(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     """Names that nothing defines are found here, not when the library is opened."""
     linker = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs")
     return (*host_compiler(toolchain, flags), *linker, LISTING, "-o", LIBRARY)
+
+
+def includes(folders: Sequence[str]) -> Iterator[str]:
+    """Folders of our headers as a compiler is told them."""
+    return (f"-Iinclude/{folder}" for folder in folders)
 
 
 def host_machine() -> str:
@@ -120,7 +128,7 @@ def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
     return (
         *(*toolchain.clang, "-x", "hip", f"--target={host_machine()}-unknown-linux-gnu"),
         *(*_LANGUAGE, *_NO_ROCM, *(builtin if toolchain.builtin_headers else ())),
-        *("-Iinclude/amd", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        *(*includes(GPU_HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
     )
 
 

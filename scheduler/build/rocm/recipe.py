@@ -36,6 +36,7 @@ class GpuRecipe(HipRecipe):
     """For an AMD GPU: listing, code object, and a library with the code object inside."""
 
     code_object_file = commands.CODE_OBJECT
+    header_folders = commands.GPU_HEADERS
     may_leave_open = _OFFERED
 
     def obstacle(self, toolchain: Toolchain) -> str:
@@ -69,6 +70,8 @@ class GpuRecipe(HipRecipe):
 
 class EmulationRecipe(HipRecipe):
     """For this machine's processor, on the emulation's own HIP headers."""
+
+    header_folders = commands.EMULATION_HEADERS
 
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if toolchain.host else "no C library for this machine; the bundled one has one"

@@ -92,7 +92,7 @@ def test_the_second_build_compiles_nothing(toolchain: Toolchain, cache: CodeCach
     assert second.to_json() == first.to_json()
 
 
-@pytest.mark.parametrize("changed", ["source", "name", "target", "flags", "version", "headers"])
+@pytest.mark.parametrize("changed", ["source", "name", "target", "flags", "version", "driver"])
 def test_whatever_decides_the_output_is_in_the_key(
     changed: str, toolchain: Toolchain, cache: CodeCache
 ) -> None:
@@ -103,8 +103,8 @@ def test_whatever_decides_the_output_is_in_the_key(
     flags = Flags(("-O2",)) if changed == "flags" else Flags()
     if changed == "version":
         toolchain = replace(toolchain, version="clang 99.0.0")
-    if changed == "headers":
-        toolchain = replace(toolchain, path_digest="0" * 64)
+    if changed == "driver":
+        toolchain = replace(toolchain, driver_digest="0" * 64)
     result = build(source, name, target, toolchain, cache, flags)
     if changed == "name":
         assert rejection(result).reason == "the source does not export add_two"

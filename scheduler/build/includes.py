@@ -1,0 +1,63 @@
+"""Which of our headers a source reads, told by its text: what it includes, and what that includes.
+
+Conditions are not looked at, so a header counts also where a target leaves it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from os.path import normpath
+from pathlib import Path
+
+from scheduler.build.cache import digest
+from scheduler.build.places import HEADERS
+
+_SPLICE = re.compile(r"\\[ \t]*\n")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
+# How else a source may read a file: beside itself, by names that macros make, as a module, and
+# through the assembler.
+_OTHERWISE = re.compile(
+    r"%:|#[ \t]*(?:include[ \t]*[^<\s]|import|embed|/)"
+    r"|\b(?:__has_\w+|import|_Pragma|asm|__asm(?:__)?)\b"
+)
+
+
+def included_digest(source: str, folders: Sequence[str]) -> str:
+    """Of the headers that ``included`` finds, by name and content."""
+    return _digest(included(source, folders))
+
+
+def included(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
+    """The headers that a source reads with these folders of ours as its ``-I``, with their content;
+    all of ours where its text does not say which."""
+    text = _SPLICE.sub("", source)
+    if _OTHERWISE.search(text):
+        return _all()
+    found: dict[Path, str] = {}
+    waiting = [(text, HEADERS)]
+    while waiting:
+        text, here = waiting.pop()
+        for angled, quoted in _INCLUDE.findall(text):
+            for place in (here, *(HEADERS / folder for folder in folders)):
+                file = Path(normpath(place / (angled or quoted)))
+                if file not in found and HEADERS in file.parents and file.is_file():
+                    found[file] = file.read_text()
+                    waiting.append((found[file], file.parent))
+    return found
+
+
+def headers_digest() -> str:
+    """What our headers contain, whatever their dates and wherever they lie."""
+    return _digest(_all())
+
+
+def _all() -> Mapping[Path, str]:
+    return {file: file.read_text() for file in HEADERS.rglob("*") if file.is_file()}
+
+
+def _digest(contents: Mapping[Path, str]) -> str:
+    parts: list[str] = []
+    for file in sorted(contents):
+        parts += [file.relative_to(HEADERS).as_posix(), contents[file]]
+    return digest(*parts)
