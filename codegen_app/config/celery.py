@@ -14,6 +14,8 @@ from codegen_app.config.starting import in_one_line
 from codegen_app.config.tracing import tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
+# Django's checks import all pages: they are run where a site is set up, not by each worker.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 with in_one_line():
     _ = settings.VAR_DIR
 

@@ -14,6 +14,8 @@ from codegen_app.views import sign_in
 _TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
 _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 
+admin.autodiscover()
+
 handler403 = "codegen_app.views.missing.not_allowed"
 handler404 = "codegen_app.views.missing.not_found"
 handler500 = "codegen_app.views.errors.server_error"

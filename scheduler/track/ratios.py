@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from scheduler.stats.intervals import Interval
 
@@ -49,12 +48,16 @@ class Ratios:
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Low and high ends, as ratios."""
+        from scipy import special  # noqa: PLC0415 - a second of each worker's start
+
         reach = special.stdtrit(self.freedom, (1 + confidence) / 2) * self.errors
         return np.exp(self.logs - reach), np.exp(self.logs + reach)
 
     def beyond(self, least: float) -> Floats:
         """Two-sided p-values of the hypothesis that a ratio is no further from 1 than by the part
         ``least``."""
+        from scipy import special  # noqa: PLC0415
+
         distance = np.abs(self.logs) - np.log1p(least)
         p: Floats = np.minimum(1.0, 2 * special.stdtr(self.freedom, -distance / self.errors))
         return p
@@ -75,6 +78,8 @@ def medians(samples: Sequence[Floats]) -> Medians:
 def of_intervals(intervals: Sequence[Interval]) -> Medians:
     """Of 95% intervals of medians, above 0, whose samples are not there: their width is taken for
     that of Student's t, as ``Ratios.interval`` takes it the other way round."""
+    from scipy import special  # noqa: PLC0415
+
     n = np.fromiter((one.n for one in intervals), np.int64, len(intervals))
     median, low, high = (
         np.fromiter((getattr(one, name) for one in intervals), np.float64, len(intervals))
@@ -121,6 +126,8 @@ def geometric_mean(found: Ratios, which: npt.NDArray[np.intp]) -> tuple[float, f
 
 def _errors(ordered: Floats) -> Floats:
     """Standard errors of medians, from rows of sorted logarithms."""
+    from scipy import special  # noqa: PLC0415
+
     n = ordered.shape[1]
     c = max(1, int(np.floor((n + 1) / 2 - np.sqrt(n) + 0.5)))
     tail = special.bdtr(c - 1, n, 0.5)
