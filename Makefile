@@ -16,11 +16,16 @@ PROCESSES ?= auto
 
 BIN := .venv/bin
 
-.PHONY: help demo test check screenshots lock sbom wheel release format install install-dev clean
+# Many images set it: each of the tests' and the demo's processes would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test test-all test-changed check screenshots lock sbom wheel release format install install-dev clean
 
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
-	@echo "make test     run the tests (PYTEST='-k name' for some)"
+	@echo "make test     run the quick tests (PYTEST='-k name' for some)"
+	@echo "make test-changed  run the tests that your change can break"
+	@echo "make test-all run the quick and the slower tests, as CI does"
 	@echo "make check    ruff, mypy --strict, import-linter, djlint, known holes in packages"
 	@echo "make screenshots  take every page of the demo, in both themes, at three widths"
 	@echo "make lock     write the lock files anew, after a change of dependencies"
@@ -33,8 +38,17 @@ help:
 demo: install
 	@exec $(BIN)/python manage.py demo --host $(HOST) --port $(PORT)
 
+RUN_TESTS = @$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
+
 test: install-dev
-	@$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(PYTEST)
+	$(RUN_TESTS) --tier quick $(PYTEST)
+
+test-all: install-dev
+	$(RUN_TESTS) --tier full --dearest 40 $(PYTEST)
+
+# Another commit than where main was left: SINCE=HEAD~3.
+test-changed: install-dev
+	@$(BIN)/python -m tests.changed $(if $(SINCE),--since $(SINCE)) $(PYTEST)
 
 check: install-dev
 	$(BIN)/ruff format --check .
@@ -56,6 +70,7 @@ UV_COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3
 
 lock: install-dev
 	$(UV_COMPILE) --extra dev --extra redis --extra cutedsl --extra objects --extra s3 --extra oidc --extra otel --output-file deploy/requirements-dev.txt
+	echo uv | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes --no-header --quiet --constraints deploy/requirements-dev.txt --output-file deploy/requirements-uv.txt
 	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --output-file deploy/requirements.txt
 	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --extra redis --extra s3 --extra oidc --extra otel --output-file deploy/requirements-site.txt
 	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --extra redis --extra s3 --extra oidc --extra otel --extra cutedsl --output-file deploy/requirements-nvidia.txt

@@ -68,26 +68,64 @@ def test_lock_files_have_every_package_that_the_project_asks_for() -> None:
         assert locked(file).items() <= dev.items(), f"what runs is what was tested: {file}"
 
 
-@pytest.mark.parametrize("part", ["", "-dev", "-site", "-nvidia"])
+@pytest.mark.parametrize("part", ["", "-dev", "-site", "-nvidia", "-torch", "-uv"])
 def test_every_locked_package_has_its_hashes(part: str) -> None:
     text = (ROOT / "deploy" / f"requirements{part}.txt").read_text()
-    parts = re.split(r"\n(?=[\w])", text)
-    assert len(parts) >= 40
+    parts = re.split(r"(?:^|\n)(?=[\w])", text)[1:]
+    assert len(parts) >= (1 if part in ("-torch", "-uv") else 40)
     assert [part.split()[0] for part in parts if "--hash=sha256:" not in part] == []
 
 
-def test_newcomers_get_what_is_locked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_installs_and_what_is_tested_beside_is_of_one_version() -> None:
+    dev = locked("requirements-dev.txt")
+    assert locked("requirements-uv.txt")["uv"] == dev["uv"]
+    shared = locked("requirements-torch.txt").items()
+    assert {name: version for name, version in shared if name in dev}.items() <= dev.items()
+    (torch,) = map(Requirement, extra("torch"))
+    assert Version(locked("requirements-torch.txt")["torch"]) in torch.specifier
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        ([], ["requirements.txt"]),
+        (["--dev"], ["requirements-dev.txt"]),
+        (["--dev", "--torch"], ["requirements-dev.txt", "requirements-torch.txt"]),
+    ],
+)
+def test_newcomers_get_what_is_locked(
+    options: list[str], files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     install = script("install")
     commands: list[list[str]] = []
-    monkeypatch.setattr(install, "run", lambda command, _: commands.append(command))
+    monkeypatch.setattr(install, "run", lambda command, *_: commands.append(command))
+    monkeypatch.setattr(install, "as_pip_looks", lambda _: {})
     monkeypatch.setattr(install, "STAMP", tmp_path / "stamp.json")
     monkeypatch.setattr(install, "VENV", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["install.py"])
+    monkeypatch.setattr(sys, "argv", ["install.py", *options])
     install.main()
-    packages, ours = commands[-2:]
+    uv, packages, ours = commands[-3:]
+    assert "--require-hashes" in uv
+    assert uv[-1].endswith("deploy/requirements-uv.txt")
     assert "--require-hashes" in packages
-    assert packages[-1].endswith("deploy/requirements.txt")
+    assert [Path(word).name for word in packages if word.endswith(".txt")] == files
     assert "--no-deps" in ours
+    commands.clear()
+    monkeypatch.setattr(sys, "argv", ["install.py"])  # less than there is already
+    install.main()
+    assert commands == []
+
+
+def test_packages_are_looked_for_where_pip_looks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pip = tmp_path / "pip"
+    pip.write_text("#!/bin/sh\necho \"global.index-url='https://index.example/simple'\"\n")
+    pip.chmod(0o755)
+    monkeypatch.setenv("UV_FIND_LINKS", "/mine")
+    environ = script("install").as_pip_looks([str(pip)])
+    assert environ["UV_DEFAULT_INDEX"] == "https://index.example/simple"
+    assert environ["UV_FIND_LINKS"] == "/mine"
 
 
 def test_the_list_of_parts_has_the_vendored_scripts_with_their_hashes() -> None:
