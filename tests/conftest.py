@@ -18,8 +18,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.test import TransactionTestCase
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
 
 from codegen_app import postgres
@@ -30,7 +28,9 @@ from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import bundled
 from scheduler.processors import usable_processors
 from tests.support import databases
-from tests.support.caches import KEPT
+from tests.support.caches import KEPT, MOST_BYTES
+
+pytest_plugins = ["tests.support.durations", "tests.support.tiers"]
 
 ROOT = Path(__file__).resolve().parents[1]
 # What processes of the tests do without; first in the path of this one by pyproject.toml.
@@ -43,15 +43,12 @@ OPTIONS = (
 )
 
 
-# How long an example takes to draw says something of the machine and what else it does.
-hypothesis_settings.register_profile(
-    "kiln", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+HAS_GPU = any(Path(name).exists() for name in ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg"))
+collect_ignore = [] if HAS_GPU else ["gpu"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Settings that only tests have; nothing here may need the database."""
-    hypothesis_settings.load_profile("kiln")
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, (WITHOUT, os.environ.get("PYTHONPATH")))
     )
@@ -67,6 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     }
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What was used last is kept of what all runs have compiled."""
+    if not hasattr(session.config, "workerinput"):
+        KEPT.shrink(MOST_BYTES)
 
 
 # They share one server's connections. Each has torch and what it compiled, and its compilers,

@@ -1,13 +1,6 @@
-"""The texts of rendered matrix products, whole: what a change of a template changes.
-
-After a change that is meant, ``python -m tests.golden.test_gemm`` writes the texts anew.
-"""
+"""Matrix products whose rendered texts are recorded whole."""
 
 from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
@@ -15,7 +8,6 @@ from scheduler.targets import find
 from tests.support.cutedsl_products import PRODUCTS
 from tests.unit.matrix.contractions import matmul
 
-HERE = Path(__file__).parent
 TARGETS = tuple(find(name) for name in ("gfx942", "gfx1100", "cpu"))
 
 
@@ -32,13 +24,3 @@ RENDERED = {
     # An operand that is packed before, an epilogue through an index.
     "gathered_bf16.py.txt": lambda: PRODUCTS["computed and gathered"].caller().kernel.source,
 }
-
-
-@pytest.mark.parametrize("name", RENDERED)
-def test_the_text_of_a_matrix_product(name: str) -> None:
-    assert RENDERED[name]().splitlines() == (HERE / name).read_text().splitlines()
-
-
-if __name__ == "__main__":
-    for name, text in RENDERED.items():
-        (HERE / name).write_text(text())

@@ -1,10 +1,14 @@
-"""The code cache of the tests, kept from run to run."""
+"""The code cache of the tests, kept from run to run and shared by all checkouts of a user."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 
+_USERS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
 # Its keys are contents, so nothing in it can be stale; a second run compiles nothing.
-KEPT = CodeCache(Path(__file__).resolve().parents[2] / "var" / "tests" / "code-cache")
+KEPT = CodeCache(Path(os.environ.get("KILN_TEST_CACHE") or _USERS / "kiln" / "tests"))
+MOST_BYTES = 4 << 30

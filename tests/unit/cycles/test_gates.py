@@ -1,8 +1,9 @@
 """What the model says of the default kernels of each family does not get worse.
 
 The figures are modelled: a gate says that the text of kernels, or the model, changed what a family
-reaches, not how fast a GPU is. ``gates.json`` has today's; what is better by more than the margin
-is raised by ``python -m tests.benchmarks.cycles gates``, which also says all of them.
+reaches, not how fast a GPU is. ``gates.json`` has those recorded last; what is better by more than
+the margin is raised by ``python -m tests.benchmarks.cycles gates``, which also says all of them.
+What is worse passes where a commit since then says ``Accepts: TARGET: FAMILY``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.cycles.constants import machine
+from tests.support.accepted import accepted
 from tests.support.families import Figures, figures, modelled
 from tests.support.modelled_gates import (
     COMMAND,
+    FILE,
     GATES,
     MARGIN,
     Gate,
@@ -34,6 +37,7 @@ HARD = ("matrix pipes", "LDS", "vector pipes", "address units and L1", "memory")
 ROUNDING = 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.title)
 def test_a_family_is_no_worse_than_it_was(
     gate: Gate, cache: CodeCache, toolchain: Toolchain
@@ -50,7 +54,8 @@ def test_a_family_is_no_worse_than_it_was(
     found = held(gate.family, of_family)
     ratchet = read()[gate.target][gate.family.name]
     sentence = max(made, key=lambda report: report.time_us.mid).sentence
-    assert not list(worse(found, ratchet)), f"{gate.title} is now {sentence}"
+    if gate.title not in accepted(FILE):
+        assert not list(worse(found, ratchet)), f"{gate.title} is now {sentence}"
     if raised := list(better(found, ratchet)):
         warnings.warn(
             f"{gate.title} is better: {'; '.join(raised)}: {COMMAND} --raise", stacklevel=1
