@@ -187,3 +187,27 @@ def test_a_wrong_shape_is_reported_by_name(folder: Path) -> None:
     ):
         loaded.run(values)
     device.close()
+
+
+@pytest.mark.parametrize(
+    ("behind", "kind", "says"),
+    [
+        (-1, "input", ""),
+        (0, "input", "is written back, and is no input"),
+        (7, "parameter", "is written back, and is no input"),
+        (-1, "intermediate", "is written back, and is no input"),
+    ],
+)
+def test_what_is_written_back_is_an_output_that_is_there_into_an_input(
+    behind: int, kind: str, says: str, folder: Path, tmp_path: Path
+) -> None:
+    """The last output is one, and what is behind it is not."""
+    data = json.loads((folder / "manifest.json").read_text())
+    name = next(name for name, one in data["buffers"].items() if one["kind"] == kind)
+    data["mutations"] = [{"output": len(data["outputs"]) + behind, "input": name}]
+    (tmp_path / "manifest.json").write_text(json.dumps(data))
+    if not says:
+        assert reader.read(tmp_path).manifest.mutations[0].input == name
+        return
+    with pytest.raises(UserError, match=f"{name} {says}"):
+        reader.read(tmp_path)

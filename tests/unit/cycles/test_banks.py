@@ -139,3 +139,22 @@ def test_cycles_are_those_of_the_fullest_bank_of_each_group(words: list[int], wi
             expected += max(len(each) for each in held.values())
         given_addresses = np.array([addresses], np.int64)
         assert banks.cycles(processor, given_addresses, width, reads=True)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "reads", "cycles"),
+    [
+        (1, True, 1),
+        (1, False, 2),
+        (32, True, 32),
+        (32, False, 64),
+        (64, True, 64),
+        (64, False, 64),
+    ],
+)
+def test_a_wave_of_mi355x_is_read_at_once_and_written_by_halves(
+    words: int, reads: bool, cycles: int
+) -> None:
+    """64 banks give a wave's words in one cycle; those that are written meet 32."""
+    one = access([4 * words * lane for lane in range(64)], 4)
+    assert banks.served("gfx950", one, reads=reads).cycles == cycles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.cycles.lengths import lengths, places, without_edge
+from scheduler.cycles.lengths import alike, lengths, places, without_edge
 
 
 def test_equal_blocks_are_equal() -> None:
@@ -44,3 +44,16 @@ def test_the_last_block_alone_may_be_cut_off() -> None:
     assert without_edge({0: 100.0, 40: 100.0, 99: 30.0}, 100) == {0, 40}
     assert without_edge({0: 100.0, 40: 60.0, 99: 30.0}, 100) == {0, 40, 99}
     assert without_edge({0: 100.0}, 1) == {0}
+
+
+@pytest.mark.parametrize(("shortest", "equal"), [(100.0, True), (97.0, True), (96.9, False)])
+def test_blocks_that_differ_by_more_than_three_parts_in_a_hundred_are_not_equal(
+    shortest: float, equal: bool
+) -> None:
+    found = {0: 100.0, 20: shortest, 63: 100.0}
+    assert alike(found) is equal
+    every, _ = lengths(found, 64)
+    assert (len(set(every.tolist())) == 1) is equal
+    assert without_edge({0: 100.0, 20: shortest, 63: 30.0}, 64) == (
+        {0, 20} if equal else {0, 20, 63}
+    )

@@ -68,3 +68,19 @@ def test_the_fastest_of_each_type_has_the_boards_rate(target: str) -> None:
             best[one.serves] = max(best.get(one.serves, 0), rate)
     assert best == {element: board.matrix[element] for element in best}
     assert {"f16"} <= set(best)
+
+
+@pytest.mark.parametrize(
+    ("half", "whole", "passes"),
+    [
+        ("v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x32_f16", 4),
+        ("v_mfma_f32_32x32x8_f16", "v_mfma_f32_32x32x16_f16", 8),
+        ("v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x32_bf16", 4),
+        ("v_mfma_f32_32x32x8_bf16", "v_mfma_f32_32x32x16_bf16", 8),
+    ],
+)
+def test_half_of_the_k_takes_as_many_passes(half: str, whole: str, passes: int) -> None:
+    """An MI355X has instructions of twice the k that an MI300X has; those are no faster there."""
+    assert matrix.cycles(half, "gfx950") == matrix.cycles(whole, "gfx950") == 4 * passes
+    assert matrix.cycles(half, "gfx942") == 4 * passes
+    assert matrix.flops(whole) == 2 * matrix.flops(half)

@@ -208,3 +208,15 @@ def test_the_timeline_is_of_the_first_waves() -> None:
     for lane in lanes:
         assert any(span.reason is Reason.GLOBAL for span in lane.spans)
         assert all(span.start <= span.end for span in lane.spans)
+
+
+@pytest.mark.parametrize("end", End)
+def test_a_block_begins_some_time_after_the_one_whose_place_it_takes(end: End) -> None:
+    start = machine(targets.find("gfx942")).at(end).block_start
+    text = "s_sleep 10\ns_endpgm"
+    outcome = run(text, [trace([0, 1])], blocks=3, resident=1, end=end)
+    begun = [wave.started for wave in outcome.waves]
+    assert start > 0
+    assert begun == [0.0, *(ended + start for ended in outcome.ends[:-1])]
+    beside = run(text, [trace([0, 1])], blocks=3, resident=3, end=end)
+    assert [wave.started for wave in beside.waves] == [0.0] * 3

@@ -266,3 +266,30 @@ def test_what_reads_a_rows_value_once_it_computes_more_itself_joins_the_row(m: M
     four = m.call("aten.cat.default", (Ref(both), Ref(both)), 1)
     plan = m.plan(m.op("neg.default", four))
     assert kinds(plan) == [GroupKind.REDUCTION]
+
+
+@pytest.mark.parametrize("target", ["argmax.default", "argmin.default"])
+def test_a_place_in_a_row_is_counted_in_the_rows_own_order(m: Model, target: str) -> None:
+    """A sum may walk the elements as the other does, but not the other as the sum does."""
+    x = m.array(4, 5)
+    turned = m.op("view.default", m.op("permute.default", x, (1, 0)), (20,))
+    total = m.op("sum.default", x)
+    place = m.call(f"aten.{target}", Ref(turned))
+    assert m.values[place] != m.values[m.call(f"aten.{target}", Ref(x))]
+    assert kinds(m.plan(total, place)) == [GroupKind.REDUCTION] * 2
+    assert kinds(m.plan(m.call(f"aten.{target}", Ref(turned)), m.op("sum.default", x))) == [
+        GroupKind.REDUCTION
+    ]
+
+
+@pytest.mark.parametrize("part", [(0, 2), (2, 4), (0, 3)])
+def test_what_reads_a_part_of_a_value_does_not_run_over_all_of_it(
+    m: Model, part: tuple[int, int]
+) -> None:
+    """It has fewer points than the kernel that makes the value, each of them once."""
+    made = m.op("relu.default", m.array(4, 6))
+    some = m.op("slice.Tensor", made, 0, *part)
+    plan = m.plan(made, m.op("mul.Tensor", some, 2.0))
+    assert kinds(plan) == [GroupKind.POINTWISE] * 2
+    rows = m.op("sum.dim_IntList", m.op("slice.Tensor", made, 0, *part), (1,))
+    assert kinds(m.plan(made, rows)) == [GroupKind.POINTWISE, GroupKind.REDUCTION]

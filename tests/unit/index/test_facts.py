@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations_with_replacement, product
 
 import pytest
 import sympy
@@ -89,3 +90,19 @@ def test_ends_are_exact_beyond_what_a_float_holds() -> None:
     huge = sympy.Integer(2) ** 2000
     assert bounds(huge * S, ANY_SIZES) == (0, math.inf)
     assert bounds(huge + S, ANY_SIZES) == (2**2000, math.inf)
+
+
+def test_a_quotient_lies_between_the_least_and_the_greatest_that_there_is() -> None:
+    """Of dividends of either sign, and divisors above 0: exactly, whatever the ends are."""
+    a, b = symbol("a"), symbol("b")
+    dividends = combinations_with_replacement(range(-7, 8), 2)
+    divisors = tuple(combinations_with_replacement(range(1, 6), 2))
+    for (low, high), (least, most) in product(dividends, divisors):
+        inside = Ranges(sizes=(("a", (low, high)), ("b", (least, most))))
+        pairs = list(product(range(low, high + 1), range(least, most + 1)))
+        quotients = [x // y for x, y in pairs]
+        assert bounds(FloorDiv(a, b), inside) == (min(quotients), max(quotients))
+        first, last = bounds(Mod(a, b), inside)
+        assert all(first <= x % y <= last for x, y in pairs)
+        assert first >= 0
+        assert last < most

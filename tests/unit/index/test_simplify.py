@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import product
+from typing import Any
 
+import pytest
 import sympy
 from hypothesis import given, settings
 
@@ -55,3 +58,26 @@ def test_twelve_dimensions_are_split_and_merged() -> None:
     for k, v in enumerate(variables):
         part = FloorDiv(flat, sympy.Integer(math.prod(sizes[k + 1 :])))
         assert simplify(part if k == 0 else Mod(part, sympy.Integer(sizes[k])), inside) == v
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda x, y, a, b: Mod(Mod(x, a) + y, b),
+        lambda x, y, a, b: Mod(a * Mod(x, a) + y, b),
+        lambda x, y, a, b: Mod(x * a + y, b),
+        lambda x, y, a, b: FloorDiv(Mod(x, a) + y, b),
+        lambda x, y, a, b: FloorDiv(x * a + y, b),
+        lambda x, y, a, b: FloorDiv(FloorDiv(x + y, a), b),
+        lambda x, y, a, b: Mod(FloorDiv(x + y, a), b),
+        lambda x, y, a, b: FloorDiv(Mod(x + y, a), b),
+        lambda x, y, a, b: b * FloorDiv(x + y, a) + Mod(x + y, b),
+    ],
+    ids=range(9),
+)
+def test_digits_of_sums_keep_their_values_whichever_number_divides_the_other(shape: Any) -> None:
+    inside = Ranges(((A, sympy.Integer(13)), (J, sympy.Integer(9))), ((S.name, (1, 1)),))
+    for a, b in product(map(sympy.Integer, (2, 3, 4, 6, 8, 12)), repeat=2):
+        expr = shape(A, J, a, b)
+        simple = simplify(expr, inside)
+        assert all(before == after for before, after in values(inside, expr, simple)), (a, b)
