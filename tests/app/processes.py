@@ -6,12 +6,15 @@ import os
 import select
 import shutil
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
 from codegen_app import system_user
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET_KEY = "only for tests, with thirty-two characters"
@@ -40,7 +43,7 @@ def worker_environment(var: Path, broker: str) -> dict[str, str]:
         "TMPDIR": str(var),
         "KILN_BROKER_URL": broker,
         "KILN_CODE_CACHE": str(settings.CODE_CACHE_DIR),
-        "KILN_WORK_LEASE_S": "2",
+        "KILN_WORK_LEASE_S": "60",  # none runs out by itself: support/leases.py
         "KILN_SECRET_KEY": SECRET_KEY,
         "KILN_WEBHOOK_NETWORKS": "127.0.0.0/8",
     }
@@ -55,12 +58,22 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
+def owners_of(pids: Iterable[int]) -> set[int]:
+    """The users of those of the processes that are there still: a compiler may end meanwhile."""
+    found = set()
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if alive(pid):
+                found.add(Path(f"/proc/{pid}").stat().st_uid)
+    return found
+
+
 def wait_until_gone(pid: int) -> None:
     """pidfd_open becomes readable when the process ends."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    readable, _, _ = select.select([descriptor], [], [], 60)
+    readable, _, _ = select.select([descriptor], [], [], PATIENCE_S)
     os.close(descriptor)
     assert readable, f"process {pid} is still there"

@@ -16,10 +16,13 @@ from codegen_app.models import Artifact, Build, State, TuningRun
 from codegen_app.postgres import Cluster, programs, server
 from codegen_app.services import artifacts, graphs, tuning
 from scheduler import samples
+from scheduler.runtime.lock import exclusive
 from tests.app.installations import BROKER, Installation
 from tests.app.test_real_workers import Workers
+from tests.support import leases
 
 
+@pytest.mark.long
 def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
     here: Installation, there: Installation, tmp_path: Path
 ) -> None:
@@ -27,12 +30,13 @@ def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
     sizes = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
     tuning.start_run(graph, "cpu", "cpu", sizes, None, kinds=["gemm"], candidate_limit=1)
     workers = Workers(tmp_path, BROKER)
-    workers.start()
-    try:
-        workers.wait(Build.objects.filter(state=State.RUNNING).exists, "build begun")
-        done = here.manage("backup", tmp_path / "backup")
-    finally:
-        workers.kill()
+    with exclusive("cpu", tmp_path / "device-locks"):  # so that it is not over before the backup
+        workers.start()
+        try:
+            workers.wait(Build.objects.filter(state=State.RUNNING).exists, "build begun")
+            done = here.manage("backup", tmp_path / "backup")
+        finally:
+            workers.kill()
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
 
@@ -40,6 +44,8 @@ def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
     assert restored.returncode == 0, restored.stderr
     assert there.value("SELECT count(*) FROM codegen_app_graph") == 1
     assert there.value("SELECT state FROM codegen_app_tuningrun") != State.DONE
+    with psycopg.connect(there.url, autocommit=True) as made:
+        leases.expire_all(lambda statement: made.execute(statement.encode()))
     goes_on = Workers(there.var, BROKER, DATABASE_URL=there.url)
     goes_on.start()
     state = "SELECT state FROM codegen_app_tuningrun"
@@ -51,6 +57,7 @@ def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
     assert not TuningRun.objects.filter(state=State.DONE).exists(), "only the other went on"
 
 
+@pytest.mark.full
 def test_a_second_backup_copies_what_is_new(here: Installation, tmp_path: Path) -> None:
     first = artifacts.store(b"first", ".so")
     folder = tmp_path / "backup"
@@ -72,6 +79,7 @@ def test_what_the_storage_lost_is_named(here: Installation, tmp_path: Path) -> N
     assert done.stderr == f"artifact {lost.digest} is not in the storage: it was lost before\n"
 
 
+@pytest.mark.full
 def test_what_is_not_whole_or_not_empty_is_refused_in_a_line(
     here: Installation, there: Installation, tmp_path: Path
 ) -> None:
@@ -130,6 +138,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         postgres.remove(folder)
 
 
+@pytest.mark.long
 def test_an_older_server_is_backed_up_and_restored_by_programs_that_fit(
     older: Cluster, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from scheduler.clients import kiln_client
 from scheduler.outcome import UserError
 from tests.app import factories
 from tests.support.measured_revisions import FACTS, each_status, point, revision, store
+from tests.support.queries import assert_steady, queries_of
 
 pytestmark = pytest.mark.django_db
 COUNTS = {"slower": 2, "faster": 1, "unknown": 2, "same": 1, "new": 1, "gone": 1}
@@ -269,21 +270,24 @@ def test_a_name_of_two_repositories_needs_one() -> None:
 # ── the page, its twins, the API and the client ──────────────────────────────────────────────────
 
 
-def test_queries_are_as_many_whatever_the_number_of_series(django_assert_num_queries: Any) -> None:
+def test_queries_are_as_many_whatever_the_number_of_series() -> None:
+    counts = []
     old, new = each_status()
     branches()
     for problems in (range(1), range(150)):
         for of in (Revision.objects.get(name=old), Revision.objects.get(name=new)):
             key = replace(revision(of.name), at=of.at)
             store(*(point(f"many {n}", 1000, key, samples=5) for n in problems))
-        with django_assert_num_queries(9):
-            page = revisions_page(old, new)
-        with django_assert_num_queries(11):
-            revisions_page(old[:12], new[:12])
-        with django_assert_num_queries(10):
-            revisions_page("base:main", "branch:topic")
-        with django_assert_num_queries(3):
-            choosing_page()
+        counts.append(
+            [
+                queries_of(revisions_page, old, new),
+                queries_of(revisions_page, old[:12], new[:12]),
+                queries_of(revisions_page, "base:main", "branch:topic"),
+                queries_of(choosing_page),
+            ]
+        )
+    assert_steady(*counts, usual=[9, 11, 10, 3])
+    page = revisions_page(old, new)
     assert (page.total, len(page.rows), page.end) == (8 + 150, 100, 100)
 
 

@@ -29,6 +29,7 @@ from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem, find_problems
 from tests.app import factories
 from tests.support import recorded
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,7 +107,7 @@ def test_where_its_compiler_is_missing_a_candidate_is_refused_and_kept(
     caller = problem.callers[first_in_cutedsl(problem)]
     pool = RemoteBuilds(attempt(task, problem).request_build)
     try:
-        result = pool.submit(caller).result(timeout=30)
+        result = pool.submit(caller).result(timeout=PATIENCE_S)
     finally:
         pool.close()
     assert isinstance(result, Rejected) and reason in result.reason

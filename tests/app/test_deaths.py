@@ -82,6 +82,7 @@ def start(graph: Graph, kind: str, **options: object) -> TuningRun:
     return run
 
 
+@pytest.mark.full
 def test_a_worker_may_die_anywhere(workers: Die) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     run = start(graph, "reduction", candidate_limit=2)
@@ -106,11 +107,12 @@ def test_a_worker_may_die_anywhere(workers: Die) -> None:
     assert not any(sum(m.objects.values_list("deaths", flat=True)) for m in work.WORK_MODELS)
 
 
+@pytest.mark.long
 def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     assert workers("-") == [0]
     node = TemplateNode.objects.filter(kind="reduction").order_by("position")[0]
-    run = start(graph, "reduction", template_node=node, budget=Budget(60.0, measurements=2))
+    run = start(graph, "reduction", template_node=node, budget=Budget(3600.0, measurements=2))
     for place in SEARCHING:
         assert workers(place) == [-signal.SIGKILL], place
         work.give_on_orphans()
@@ -125,6 +127,7 @@ def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
         assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() == 1
 
 
+@pytest.mark.long
 def test_from_points_to_a_receiver_a_worker_may_die_anywhere(workers: Die, settings: Any) -> None:
     """Nobody gives anything on here: what the dead one held is free, and what waits is in the
     rows. A message is sent again where nobody could note it, with the key that it had."""

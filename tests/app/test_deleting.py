@@ -12,14 +12,15 @@ from django.utils import timezone
 from codegen_app.models import Build, Graph, State, TemplateNode, TuningRun
 from codegen_app.services import builds, engine, graphs, work
 from tests.app import factories
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_preparation_that_computes_for_ever_ends(
-    settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.WORK_LEASE_S = 1  # a heartbeat each quarter of it
+    monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.05)  # heartbeats
     factories.graph()
     row = work.claim_next(Graph.objects.all(), "w")
     assert row is not None
@@ -36,7 +37,7 @@ def test_a_preparation_that_computes_for_ever_ends(
     def delete() -> None:
         from django.db import connection
 
-        began.wait(30)
+        began.wait(PATIENCE_S)
         graphs.delete(Graph.objects.get())
         connection.close()
 

@@ -19,7 +19,7 @@ import pytest
 from codegen_app import postgres
 from codegen_app.demo.processes import descendants
 from scheduler import samples
-from tests.app.processes import alive, interpreter
+from tests.app.processes import alive, interpreter, owners_of
 from tests.support.demos import (
     LIMIT_S,
     ROOT,
@@ -55,10 +55,6 @@ def manage(*arguments: str, var: Path) -> str:
     ).stdout
 
 
-def users(processes: list[int]) -> set[int]:
-    return {Path(f"/proc/{pid}").stat().st_uid for pid in processes if alive(pid)}
-
-
 def owners(var: Path) -> set[int]:
     found = set()
     for folder, _, files in os.walk(var):  # what goes away meanwhile, a compiler's own, is left out
@@ -85,6 +81,7 @@ def server_pid(var: Path) -> int:
     return int((postgres.cluster_for(var).data / "postmaster.pid").read_text().split()[0])
 
 
+@pytest.mark.full
 def test_serves_stops_leaves_nothing_and_repeats_nothing(
     var: Path, port: int, tmp_path: Path
 ) -> None:
@@ -103,10 +100,10 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(
         model.write_bytes(samples.path("llama_2layer").read_bytes())
         said_of_it = manage("import_graph", str(model), "--target", "cpu", var=var)
         assert "imported before" in said_of_it
-        assert users([process.pid, *started]) == owners(var)
+        assert owners_of([process.pid, *started]) == owners(var)
         assert len(owners(var)) == 1
         assert 0 not in owners(var), "whoever starts it"
-        with demo(var, port + 1) as second:
+        with demo(var, free_port()) as second:
             _, errors = second.communicate(timeout=LIMIT_S)
         assert errors == f"CommandError: the demo runs already, as process {process.pid}\n"
         process.send_signal(signal.SIGINT)
@@ -128,6 +125,7 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(
     assert (var / "secret-key").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's database lies in the folder itself")
 def test_a_folder_that_is_made_anew_starts_with_a_database_of_its_own(var: Path, port: int) -> None:
     """Also where the demo stays root, since the system user cannot reach the folder."""

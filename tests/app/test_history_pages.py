@@ -12,9 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from codegen_app import plots
@@ -42,6 +40,7 @@ from scheduler.track.units import digits, figure
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
 from tests.support.pages_world import World, make_build
+from tests.support.queries import assert_steady, most, queries_of
 
 pytestmark = pytest.mark.django_db
 
@@ -92,14 +91,6 @@ def step(series: Series, place: int, **fields: Any) -> Change:
         "worse": datum.value > before.value,
     }
     return Change.objects.create(**given | fields)
-
-
-def queries_of(read: Any, *arguments: Any) -> int:
-    with CaptureQueriesContext(
-        connection,
-    ) as caught:
-        read(*arguments)
-    return len(caught)
 
 
 # ── the list ────────────────────────────────────────────────────────────────
@@ -231,30 +222,28 @@ def test_ticked_series_are_shown_on_one_chart(reader: Client) -> None:
 
 
 def test_queries_do_not_grow_with_series_points_or_changes() -> None:
-    series = history([1.0] * 12)
-    step(series, 3)
-    few = (
-        queries_of(series_list),
-        queries_of(history_page, series.pk),
-        queries_of(history_chart, [series.pk]),
-    )
+    def queries() -> list[int]:
+        keys = list(Series.objects.order_by("pk").values_list("pk", flat=True))
+        change = Change.objects.latest("pk")
+        return [
+            queries_of(series_list),
+            queries_of(series_arranged, Filters(), Asked(sort="change")),
+            queries_of(history_page, keys[0], keys[1:]),
+            queries_of(history_chart, keys),
+            queries_of(around_change, change.pk),
+            queries_of(change_page, change.pk),
+            queries_of(embedded, keys[-1]),
+        ]
+
+    step(history([1.0] * 12), 3)
+    few = queries()
     for n in range(5):
         other = history(
             [float(n + 1)] * 30, problem=f"p{n}", facts=[{"driver": str(d)} for d in range(30)]
         )
         step(other, 7)
         step(other, 20)
-    keys = list(Series.objects.values_list("pk", flat=True))
-    assert queries_of(series_arranged, Filters(), Asked(sort="change")) == 6
-    many = (
-        queries_of(series_list),
-        queries_of(history_page, keys[0], keys[1:]),
-        queries_of(history_chart, keys),
-    )
-    assert few == many == (5, 8, 7)
-    assert queries_of(around_change, Change.objects.latest("pk").pk) == 7
-    assert queries_of(change_page, Change.objects.latest("pk").pk) == 2
-    assert queries_of(embedded, keys[1]) == 3
+    assert_steady(few, queries(), usual=[5, 6, 8, 7, 7, 2, 3])
 
 
 # ── the history ─────────────────────────────────────────────────────────────
@@ -431,7 +420,7 @@ def test_our_own_kernels_are_shown_side_by_side(
     html = reader.get(change.get_absolute_url()).content.decode()
     for part in ("compare-resources", "compare-source", first.name, second.name, "inner loop"):
         assert part in html, part
-    assert queries_of(change_page, change.pk) == 2 + 3
+    assert queries_of(change_page, change.pk) <= most(2 + 3)
     data[-1].kernel, data[-1].build = data[-2].kernel, data[-2].build
     data[-1].save()
     assert "the same build" in change_page(change.pk).why_not_compared

@@ -177,7 +177,7 @@ def test_a_real_web_server_writes_nothing_else(tmp_path: Path) -> None:
     place, requests = tmp_path / "web.sock", tmp_path / "access.log"
     command = (
         *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
-        *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "1"),
+        *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "60"),
         *("--access-logfile", str(requests)),
     )
     environment = {

@@ -87,6 +87,7 @@ def test_each_source_has_a_language() -> None:
     assert language_of("kernel.mojo") == "mojo"
 
 
+@pytest.mark.full
 def test_the_kernels_page_reads_its_python(reader: Client, built: Build) -> None:
     page = kernel_page(built.kernel.name, built.pk, None)
     assert page.language == "CuteDSL"

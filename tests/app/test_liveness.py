@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_a_stuck_worker_gives_no_sign_and_ends_itself(monkeypatch: pytest.Monkey
     factories.graph()
     clock = iter([0.0, 1.0, 2.0 + LIMIT_S])
     monkeypatch.setattr(workers.os, "kill", kill)
-    monkeypatch.setattr(workers.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE)
     facts: dict[str, Any] = {**heart._facts()}
     heart._beat(facts)

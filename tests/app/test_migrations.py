@@ -108,6 +108,7 @@ def a_result(models: Any, build: Build, task: TuningTask) -> Any:
     )
 
 
+@pytest.mark.long
 def test_what_earlier_schemas_said_otherwise_is_known(latest: str) -> None:
     """Ties and strategies of runs, the time of a result among its metrics."""
     task, build = factories.task(), factories.build()
@@ -212,6 +213,7 @@ LATER = {
 }
 
 
+@pytest.mark.full
 def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
     counts = rows_of_every_kind()
     assert all(counts.values()), "a row of each model"

@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from ipaddress import ip_network
 from queue import Empty
 from typing import Any
@@ -16,7 +17,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import F
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from codegen_app import tasks
@@ -34,6 +34,9 @@ from codegen_app.services.notifying import channels, outbox, sending, signing, w
 from codegen_app.services.notifying.attempt import Attempt
 from scheduler.outcome import UserError
 from tests.app.track_factories import channel, missing, regression
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
+from tests.support.queries import queries_of
 from tests.support.receivers import (
     Answer,
     HttpReceiver,
@@ -44,7 +47,7 @@ from tests.support.receivers import (
 )
 
 pytestmark = pytest.mark.django_db
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
 @pytest.fixture
@@ -62,9 +65,17 @@ def mailbox(settings: Any) -> Iterator[SmtpReceiver]:
     settings.SITE_URL = "https://kiln.example"
     with smtp_receiver() as made:
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", made.port
+        settings.EMAIL_TIMEOUT = PATIENCE_S
         settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
         settings.DEFAULT_FROM_EMAIL = "Kiln <kiln@kiln.example>"
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver of this process answers, however late."""
+    monkeypatch.setattr(webhook, "post", partial(webhook.post, within_s=PATIENCE_S))
+    monkeypatch.setattr(webhook, "_CONNECT_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -215,6 +226,7 @@ def test_a_temporary_failure_is_tried_again_later_with_the_same_key(
     assert (waiting.state, waiting.attempts, waiting.status) == ("pending", 1, 503)
     assert waiting.error == "HTTP 503"
     assert before + timedelta(seconds=7) < waiting.next_at < timezone.now() + timedelta(seconds=11)
+    Delivery.objects.update(next_at=F("next_at") + HOUR)
     assert sending.send_due() == 0, "not before its time"
     due_again()
     assert sending.send_due() == 1
@@ -296,8 +308,7 @@ def test_an_address_that_is_turned_down_keeps_the_others_from_nothing(
 
 
 def test_a_mail_server_that_is_away_is_tried_again(mailbox: SmtpReceiver, settings: Any) -> None:
-    with smtp_receiver() as gone:
-        settings.EMAIL_PORT = gone.port
+    settings.EMAIL_PORT = free_port()
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org")
     raised()
     sending.send_due()
@@ -452,9 +463,7 @@ def test_an_alert_of_many_series_costs_no_more_queries(receiver: HttpReceiver) -
     counts = []
     for problems in (["gemm"], ["gemm"] * 60):
         raised(*problems)
-        with CaptureQueriesContext(connection) as queries:
-            sending.send_due()
-        counts.append(len(queries))
+        counts.append(queries_of(sending.send_due))
     assert counts[0] == counts[1]
     receiver.next(0)
     body = json.loads(receiver.next(0).body)

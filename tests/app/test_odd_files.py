@@ -94,6 +94,7 @@ def test_a_graph_may_be_called_anything(name: str, read: Content) -> None:
     assert len(graph.name) <= 200
 
 
+@pytest.mark.full
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", [*NAMES, "m." + "t" * 300], ids=lambda name: ascii(name)[:24])
 def test_a_file_may_be_called_anything(name: str, tuner: Client, read: Content) -> None:

@@ -18,8 +18,10 @@ from codegen_app.services import graphs, queue, readiness
 from tests.app.test_real_workers import Workers
 from tests.support import rabbitmq, redis_server
 from tests.support.exported import pointwise, softmax, write
+from tests.support.patience import PATIENCE_S
+from tests.support.probes import wait_for_probes
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 Server = rabbitmq.RabbitMQ | redis_server.RedisServer
 
 
@@ -81,7 +83,9 @@ def test_work_goes_on_when_the_broker_was_killed_and_is_back(
     sending: Callable[[], Connection],
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    wait_for_probes(monkeypatch)
     for _ in range(3):  # rounds in which nobody takes anything
         queue.notify(queue.Kind.COMPILE, 2)
         queue.notify(queue.Kind.MEASURE, target="gfx942")
@@ -110,4 +114,8 @@ def test_work_goes_on_when_the_broker_was_killed_and_is_back(
 
 def _broker() -> str:
     """What the probe says now, not what it said a moment ago."""
-    return readiness.Check("broker", readiness._ask_broker, "does not answer").begin().result(60)
+    return (
+        readiness.Check("broker", readiness._ask_broker, "does not answer")
+        .begin()
+        .result(PATIENCE_S)
+    )

@@ -121,6 +121,7 @@ def test_a_library_that_is_missing_is_named_and_the_rest_measured(
     )
 
 
+@pytest.mark.full
 @pytest.mark.django_db
 def test_each_commit_becomes_a_revision_of_the_series(
     prepared: Path, model: Path, tmp_path: Path

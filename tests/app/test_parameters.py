@@ -59,6 +59,7 @@ def writing(world: World) -> list[str]:
     ]
 
 
+@pytest.mark.full
 def test_no_value_is_an_error_of_ours(admin_client: Client, world: World) -> None:
     count, seed = (int(os.environ.get(name, usual)) for name, usual in USUAL.items())
     for requests in (

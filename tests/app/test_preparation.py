@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.conf import settings as django_settings
@@ -84,7 +85,7 @@ def test_a_server_that_does_not_come_back_is_started_anew(
     cluster = postgres.cluster_for(tmp_path)
     try:
         postgres.start(cluster, ("fsync=off",))
-        monkeypatch.setattr(database.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(database, "time", SimpleNamespace(monotonic=lambda: now[0]))
         server = DatabaseServer(cluster, lines.append)
         monkeypatch.setattr(database.postgres, "is_ready", lambda _: False)
         server.watch()
@@ -110,7 +111,7 @@ def test_a_server_that_does_not_start_is_tried_less_and_less_often(
         raise PostgresError("PostgreSQL did not start: No space left on device")
 
     monkeypatch.setattr(database.postgres, "start", full)
-    monkeypatch.setattr(database.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(database, "time", SimpleNamespace(monotonic=lambda: now[0]))
     server = DatabaseServer(postgres.cluster_for(tmp_path), lines.append)
     for _ in range(100):
         server.watch()

@@ -16,6 +16,7 @@ from django.test import Client
 
 from codegen_app.services import readiness
 from codegen_app.services.readiness import Check
+from tests.support.probes import wait_for_probes
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOSED = 1  # a port on which nobody listens
@@ -25,6 +26,7 @@ NOT_IN_ALLOWED_HOSTS = {"Host": "10.1.2.3:8000"}
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+    wait_for_probes(monkeypatch)
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ PROBED = """
 import django
 django.setup()
 from codegen_app.services import readiness
-print(readiness.look(30)["broker"])
+print(readiness.look(120)["broker"])
 """
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.app.processes import alive, wait_until_gone
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,7 @@ supervisor = Supervisor(Path("/"), Path(sys.argv[1]), dict(os.environ))
 supervisor.start(Program("stubborn", ("sh", "-c", {STUBBORN!r})))
 while len(descendants(os.getpid())) < 5:
     time.sleep(0.01)
-print(*descendants(os.getpid()), flush=True)
+print(*supervisor.pids(), *descendants(os.getpid()), flush=True)
 sys.stdin.readline()
 supervisor.stop()
 print(*descendants(os.getpid()), flush=True)
@@ -47,10 +48,10 @@ def supervisor(logs: Path) -> subprocess.Popen[str]:
 def test_stopping_leaves_no_process_however_it_hides(tmp_path: Path) -> None:
     with supervisor(tmp_path) as process:
         assert process.stdout is not None
-        started = [int(pid) for pid in process.stdout.readline().split()]
+        _, *started = map(int, process.stdout.readline().split())
         assert len(started) >= 5
         assert all(alive(pid) for pid in started)
-        left, _ = process.communicate("stop\n", timeout=60)
+        left, _ = process.communicate("stop\n", timeout=PATIENCE_S)
     assert left.split() == []
     assert [pid for pid in started if alive(pid)] == []
 
@@ -58,14 +59,14 @@ def test_stopping_leaves_no_process_however_it_hides(tmp_path: Path) -> None:
 def test_what_a_killed_supervisor_leaves_is_ended_by_the_next(tmp_path: Path) -> None:
     with supervisor(tmp_path) as process:
         assert process.stdout is not None
-        started = [int(pid) for pid in process.stdout.readline().split()]
+        program, *started = map(int, process.stdout.readline().split())
         process.kill()
-    wait_until_gone(min(started))  # the program itself dies with its supervisor
+    wait_until_gone(program)  # it dies with its supervisor
     assert any(alive(pid) for pid in started), "nothing was left behind: this test shows nothing"
     with supervisor(tmp_path) as process:
         assert process.stdout is not None
-        again = [int(pid) for pid in process.stdout.readline().split()]
+        _, *again = map(int, process.stdout.readline().split())
         assert set(again).isdisjoint(started)
         for pid in started:
             wait_until_gone(pid)
-        process.communicate("stop\n", timeout=60)
+        process.communicate("stop\n", timeout=PATIENCE_S)

@@ -9,17 +9,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
 from codegen_app.demo.processes import descendants
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun, TuningTask, Worker
 from codegen_app.services import graphs, tuning
 from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
-from tests.support import redis_server
+from tests.support import leases, redis_server
 
-LIMIT_S = 240
+LIMIT_S = 600
 COMPILING, MEASURING, MODELLING = "prepare,compile", "measure.cpu", "measure.model"
 
 
@@ -60,11 +62,17 @@ class Workers:
         self._running.append(process)
 
     def kill(self) -> None:
-        """kill -9 for the workers and whatever they started."""
+        """kill -9 for the workers and whatever they started; what they held stays theirs until
+        their leases run out (support/leases.py)."""
         for process in self._running:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+    @property
+    def count(self) -> int:
+        """How many were started."""
+        return len(self._running)
 
     def children(self) -> list[int]:
         """Processes of the workers' making."""
@@ -92,7 +100,7 @@ def redis(tmp_path: Path) -> Iterator[str]:
         server.end()
 
 
-@pytest.fixture(params=["database", "redis"])
+@pytest.fixture(params=["database", pytest.param("redis", marks=pytest.mark.long)])
 def workers(
     request: pytest.FixtureRequest, transactional_db: None, tmp_path: Path
 ) -> Iterator[Workers]:
@@ -102,6 +110,19 @@ def workers(
     made = Workers(tmp_path, url)
     yield made
     made.kill()
+
+
+@pytest.mark.full
+def killed_over(workers: Workers, rows: QuerySet[Any], what: str) -> None:
+    """kill -9 while such a row is worked on, and others begin; where the last one was done just
+    before, another is waited for."""
+    held = False
+    while not held:
+        workers.wait(rows.exists, what)
+        workers.kill()
+        held = rows.exists()
+        leases.expire_all()
+        workers.start()
 
 
 def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> None:
@@ -117,12 +138,8 @@ def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> Non
         candidate_limit=1,
     )
     workers.start()
-    workers.wait(Build.objects.filter(state=State.RUNNING).exists, "build begun")
-    workers.kill()
-    workers.start()
-    workers.wait(TuningTask.objects.filter(state=State.RUNNING).exists, "measurement begun")
-    workers.kill()
-    workers.start()
+    killed_over(workers, Build.objects.filter(state=State.RUNNING), "build begun")
+    killed_over(workers, TuningTask.objects.filter(state=State.RUNNING), "measurement begun")
     over = TuningRun.objects.filter(pk=run.pk, state=State.DONE)
     workers.wait(over.exists, "end of the run")
 
@@ -134,11 +151,13 @@ def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> Non
     ledger_rows = Candidate.objects.filter(build__isnull=False)
     assert ledger_rows.count() == TuningTask.objects.count() > 3
     assert not ledger_rows.exclude(state=State.DONE).exists()
-    assert TuningTask.objects.filter(attempts=2).count() >= 1
+    assert TuningTask.objects.filter(attempts__gt=1).exists()
     assert ledger_rows.values("result").distinct().count() == ledger_rows.count()
-    assert Worker.objects.get(name__startswith="test5@").queues == [MEASURING]
+    (last,) = Worker.objects.filter(name__startswith=f"test{workers.count - 1}@")
+    assert last.queues == [MEASURING]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["database"], indirect=True)
 def test_a_modelled_run_goes_on_where_a_killed_worker_was(workers: Workers) -> None:
     """The model itself, in processes of a worker that has no GPU."""
@@ -152,6 +171,7 @@ def test_a_modelled_run_goes_on_where_a_killed_worker_was(workers: Workers) -> N
     tried = Candidate.objects.filter(task__run=run)
     workers.wait(tried.filter(modelled__isnull=False).exists, "candidate modelled")
     workers.kill()
+    leases.expire_all()
     workers.start_one(COMPILING)
     workers.start_one(MODELLING)
     workers.wait(TuningRun.objects.filter(pk=run.pk, state=State.DONE).exists, "end of the run")

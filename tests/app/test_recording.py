@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from codegen_app.models import KernelUse, Problem, ProblemWork, TemplateNode
 from codegen_app.services import engine, kernels
@@ -15,6 +13,7 @@ from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.ir.graph import Graph
 from tests.app import factories
 from tests.support import long_models
+from tests.support.queries import queries_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,18 +23,17 @@ def scheduled(graph: Graph) -> engine.Scheduled:
     return engine.Scheduled(plan, pipeline.scheduling(plan, engine.served()))
 
 
-def queries_of(length: int) -> int:
+def recorded(length: int) -> int:
     made = scheduled(long_models.wide(length))
     prepared = kernels.prepare(made, ["gfx942", "gfx1100"])
     row = factories.graph()
-    with CaptureQueriesContext(connection) as queries:
-        kernels.record_schedule(row, made, prepared)
+    found = queries_of(kernels.record_schedule, row, made, prepared)
     assert TemplateNode.objects.filter(graph=row).count() == length
-    return len(queries)
+    return found
 
 
 def test_more_nodes_take_no_more_queries() -> None:
-    assert queries_of(5) == queries_of(45)
+    assert recorded(5) == recorded(45)
 
 
 def test_nodes_of_one_problem_are_offered_the_same_kernels_and_tried_once(

@@ -31,7 +31,9 @@ from scheduler import samples
 from scheduler.runtime.lock import exclusive
 from scheduler.tuning.budget import Budget
 from tests.app.processes import SECRET_KEY
+from tests.support.leases import expire
 from tests.support.own_alert import own_alert
+from tests.support.patience import PATIENCE_S
 from tests.support.remote_site import Site
 
 STOPPED, NO_TOKEN = 0, 4
@@ -82,6 +84,7 @@ def decided_right(task: TuningTask) -> bool:
     return bool(marked == chosen)
 
 
+@pytest.mark.full
 def test_a_run_is_done_by_a_worker_with_an_address_and_a_token(site: Site, lead: User) -> None:
     run = start(candidates=2)
     worker = site.join("bench", token_for(lead, "bench", "measure.cpu"))
@@ -104,17 +107,18 @@ def test_a_run_is_done_by_a_worker_with_an_address_and_a_token(site: Site, lead:
     assert sum(one.results for one in leases) == tried.count(), "each candidate once"
 
     worker.terminate()
-    assert worker.wait(60) == STOPPED, site.said("bench")
+    assert worker.wait(PATIENCE_S) == STOPPED, site.said("bench")
     row.refresh_from_db()
     assert row.stopped_at is not None
     kept = {path.name for path in (site.var / "bench").iterdir()}
     assert kept == {"files", "lock"}
 
 
+@pytest.mark.long
 def test_either_side_may_die_in_the_middle(site: Site, lead: User) -> None:
     """kill -9 of the server, then of the worker, then of what takes over and comes back; nothing is
     measured twice and nothing is lost."""
-    run = start(candidates=2)
+    run = start(candidates=4)  # so that most of a lease is between two results
     token = token_for(lead, "first")
     first = site.join("first", token)
     results = BenchmarkResult.objects.filter(task__run=run)
@@ -143,7 +147,7 @@ def test_either_side_may_die_in_the_middle(site: Site, lead: User) -> None:
     assert max(one.attempts for one in tasks) >= 2
     assert all(decided_right(one) for one in tasks)
     back.terminate()
-    assert back.wait(60) == STOPPED
+    assert back.wait(PATIENCE_S) == STOPPED
 
 
 def whole(task: TuningTask) -> bool:
@@ -158,6 +162,7 @@ def whole(task: TuningTask) -> bool:
     return "was spent" in left
 
 
+@pytest.mark.long
 def test_a_run_with_a_budget_asks_for_builds_as_it_searches(site: Site, lead: User) -> None:
     run = start(measurements=9)
     worker = site.join("bench", token_for(lead, "bench"))
@@ -173,7 +178,7 @@ def test_a_run_with_a_budget_asks_for_builds_as_it_searches(site: Site, lead: Us
     assert {one.end for one in leases} == {LeaseEnd.FINISHED}
     assert sum(one.results for one in leases) == results.count()
     worker.terminate()
-    assert worker.wait(60) == STOPPED, site.said("bench")
+    assert worker.wait(PATIENCE_S) == STOPPED, site.said("bench")
 
 
 def died_over(
@@ -189,12 +194,15 @@ def died_over(
         site.wait(wanted.exists, "such a lease")
         site.kill(site.server)
         site.kill(worker)
+        found = wanted.first()
         site.serve()
-        if (found := wanted.first()) is not None:
+        if found is not None:
+            expire(TuningTask.objects.filter(leases=found))
             return found
         worker = site.join(name, token)
 
 
+@pytest.mark.long
 def test_a_search_goes_on_when_either_side_died(site: Site, lead: User) -> None:
     """kill -9 of the server while builds are asked for, then of the worker; another goes on from
     what was measured, as it does after a pause, and a cancelled run ends at once."""
@@ -242,6 +250,7 @@ def test_a_search_goes_on_when_either_side_died(site: Site, lead: User) -> None:
     assert found.count() >= 2, "what was measured stays"
 
 
+@pytest.mark.long
 def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
     site: Site, lead: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +270,7 @@ def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
         alive = Remeasurement.objects.filter(heartbeat_at__gt=begun)
         site.wait(alive.exists, "sign of life while it waits for the device")
         site.kill(first)
+    expire(Remeasurement.objects.filter(pk=row.pk))
     second = site.join("second", token_for(lead, "second"))
     site.wait(lambda: not Remeasurement.objects.get().is_open, "end of it")
 
@@ -282,9 +292,10 @@ def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
     ends = dict(leases.values_list("worker__name", "end"))
     assert ends["second"] == LeaseEnd.FINISHED
     second.terminate()
-    assert second.wait(60) == STOPPED, site.said("second")
+    assert second.wait(PATIENCE_S) == STOPPED, site.said("second")
 
 
+@pytest.mark.long
 def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:
     """Paused before it begins and in the middle, pinned elsewhere, its run cancelled, drained; at
     last its token is revoked."""
@@ -318,15 +329,15 @@ def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:
     results = BenchmarkResult.objects.filter(task__run=run).count()
 
     controls.steer(row, Control.DRAIN, lead, "goes home")
-    assert worker.wait(60) == 0, site.said("bench")
+    assert worker.wait(PATIENCE_S) == 0, site.said("bench")
     assert "drained: goes home" in site.said("bench")
     assert BenchmarkResult.objects.filter(task__run=run).count() == results
 
     again = site.join("bench", token)
-    assert again.wait(60) == 0, "drained until somebody lets it go on"
+    assert again.wait(PATIENCE_S) == 0, "drained until somebody lets it go on"
     controls.steer(row, Control.GO, lead, "back")
     third = site.join("bench", token)
     site.wait(lambda: rows.filter(stopped_at=None).exists(), "worker again")
     tokens.revoke(row.token, lead, "it left")
-    assert third.wait(60) == NO_TOKEN
+    assert third.wait(PATIENCE_S) == NO_TOKEN
     assert "a valid API token is due" in site.said("bench")

@@ -97,8 +97,12 @@ def test_storing_what_is_just_being_swept_waits_and_writes_it_anew() -> None:
 
 
 def _somebody_waits() -> bool:
+    """For this transaction, not for any of those of other tests on this server."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks"
+            " WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+        )
         (count,) = cursor.fetchone()
     return bool(count)
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from codegen_app.models import Graph, Round, State, Worker
 from codegen_app.services import rounds, upkeep, work
 from tests.app import factories
+from tests.support.patience import PATIENCE_S
 
 MINUTE = timedelta(minutes=1)
 
@@ -67,7 +68,7 @@ def test_whichever_worker_lives_gives_on_what_a_dead_one_held() -> None:
             assert living._thread.is_alive()
     finally:
         living.stop()
-        living._thread.join(30)
+        living._thread.join(PATIENCE_S)
     assert not living._thread.is_alive()
 
 
@@ -89,9 +90,9 @@ def test_a_round_that_fails_is_not_the_last(
     monkeypatch.setattr(upkeep, "look_after", fails_once)
     living = rounds.Rounds()
     living.start()
-    assert done.wait(30)
+    assert done.wait(PATIENCE_S)
     living.stop()
-    living._thread.join(30)
+    living._thread.join(PATIENCE_S)
 
 
 @pytest.mark.django_db

@@ -23,6 +23,7 @@ from codegen_app.services import artifacts, readiness, retention
 from tests.app.installations import BROKER, Installation
 from tests.app.processes import worker_environment
 from tests.support.pages_world import World
+from tests.support.patience import PATIENCE_S
 from tests.support.s3_server import BUCKET, S3Server
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -205,7 +206,7 @@ def test_pages_say_that_it_is_away_and_not_that_a_file_is_missing(
 def test_readiness_tells_a_bucket_from_none_and_names_neither(bucket: S3Server) -> None:
     def look() -> str:
         check = readiness.Check("artifacts", readiness._ask_artifacts, "cannot be reached")
-        return check.begin().result(30)
+        return check.begin().result(PATIENCE_S)
 
     assert look() == "ok"
     bucket.client().delete_bucket(Bucket=BUCKET)

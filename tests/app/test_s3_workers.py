@@ -21,7 +21,7 @@ from tests.app.installations import BROKER, Installation
 from tests.app.test_real_workers import COMPILING, Workers
 from tests.support.s3_server import BUCKET, S3Server
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 AWAY = "S3 does not answer"
 
 

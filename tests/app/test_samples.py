@@ -30,6 +30,7 @@ from codegen_app.models import (
 from codegen_app.services import rounds, samples
 from tests.app import track_factories
 from tests.app.processes import ROOT, worker_environment
+from tests.support.catalogue import Index, indexes
 
 pytestmark = pytest.mark.django_db
 
@@ -161,13 +162,28 @@ def test_a_step_that_is_killed_leaves_nothing_half_done(tmp_path: Path) -> None:
 
 
 def test_a_step_finds_its_points_by_an_index_in_their_order() -> None:
+    by_age = indexes(Datum._meta.db_table)["datum_samples_by_age"]
+    with_samples = frozenset({"samples IS NOT NULL"})
+    assert by_age == Index("btree", ("source", "measured_at"), where=with_samples)
+
+
+@pytest.mark.long
+def test_of_many_points_a_step_reads_and_sorts_no_more_than_it_writes() -> None:
+    """What the planner takes, where there are enough for it to have no choice."""
+    first, table = point(60).pk, Datum._meta.db_table
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(
+            f"INSERT INTO {table} SELECT made.* FROM {table} base, generate_series(1, 100000) step,"
+            " LATERAL jsonb_populate_record(base, jsonb_build_object('id', base.id + step,"
+            " 'measured_at', base.measured_at - step * interval '1 minute')) made"
+            " WHERE base.id = %s",
+            [first],
+        )
+        cursor.execute(f"ANALYZE {table}")
         cursor.execute(f"EXPLAIN {samples._ROLL_UP}", [Source.API, timezone.now(), 10])
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert "datum_samples_by_age" in plan
-    assert "Sort" not in plan
+    assert "datum_samples_by_age" in plan, plan
+    assert "Sort" not in plan, plan
 
 
 def delivery(days: int, state: str) -> Delivery:

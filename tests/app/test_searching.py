@@ -70,7 +70,7 @@ def tried(run: TuningRun) -> QuerySet[Candidate]:
 
 
 def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
-    run = start(graph, seconds=60, measurements=2)
+    run = start(graph, seconds=3600, measurements=2)
     assert Build.objects.count() == 1, "the default; the tuner asks for what else it wants"
     measuring.run_task(claimed(run))
     run.refresh_from_db()
@@ -128,7 +128,7 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
 
 
 def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
-    run = start(graph, seconds=5)
+    run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(device="rocm:7")
     measuring.run_task(claimed(run))
     task = run.tasks.get()
@@ -137,7 +137,7 @@ def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
 
 
 def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> None:
-    run = start(graph, seconds=5)
+    run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(bindings=dict.fromkeys(graph.symbols, 10**18))
     measuring.run_task(claimed(run))
     run.refresh_from_db()

@@ -229,3 +229,36 @@ def test_a_better_measurement_of_what_serves_is_what_rivals_are_compared_with(
     better = result(problem, environment, 70, 80)
     selections.offer(better, "run 3")
     assert serving().result == better
+
+
+@pytest.mark.parametrize(
+    ("state", "takes_over"), [("rejected", True), ("quarantined", True), ("cancelled", False)]
+)
+def test_what_a_run_found_to_be_wrong_or_to_crash_serves_no_longer(
+    problem: Problem, environment: Environment, state: str, takes_over: bool
+) -> None:
+    """Then a slower kernel serves: what was not tried is compared as it was measured before."""
+    first, slower = result(problem, environment, 90, 110), result(problem, environment, 200, 210)
+    selections.offer(first, "run 1")
+    task = factories.task()
+    factories.candidate(task, build=first.build, state=state, reason="no good")
+    BenchmarkResult.objects.filter(pk=slower.pk).update(task=task)
+    slower.refresh_from_db()
+    offered = selections.offer(slower, "run 2")
+    assert serving().result == (slower if takes_over else first)
+    assert offered.why.endswith("which this run rejected: no good") is takes_over
+
+
+def test_what_serves_is_compared_as_it_was_measured_at_the_same_sizes(
+    problem: Problem, environment: Environment
+) -> None:
+    """It is faster at smaller sizes, and was measured there later."""
+    large = result(problem, environment, 900, 910, bindings={"s0": 1024})
+    selections.offer(large, "run 1")
+    small = result(problem, environment, 10, 11, kernel=large.kernel, bindings={"s0": 16})
+    selections.offer(small, "run 2")
+    better = result(problem, environment, 800, 810, bindings={"s0": 1024})
+    offered = selections.offer(better, "run 3")
+    assert offered.selection.result == better
+    now = Selection.objects.filter(until__isnull=True)
+    assert {one.bindings["s0"]: one.result for one in now} == {16: small, 1024: better}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from codegen_app.models import (
@@ -24,6 +25,8 @@ from codegen_app.selectors.pages.history_chart import history_chart
 from codegen_app.services import history, outcomes, series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
+from tests.support.catalogue import Index, indexes
+from tests.support.queries import statements_of
 
 pytestmark = pytest.mark.django_db
 
@@ -139,32 +142,48 @@ def points(count: int) -> list[Point]:
     return [Point(of, float(n), moment, RevisionKey(f"r{n % 7}")) for n in range(count)]
 
 
-def plan(statement: str, *values: object) -> str:
-    """How it is read where reading all of a table and sorting is dear, as it is of many points: of
-    few, what the planner takes hangs on when the statistics were made."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_bitmapscan = off")
-        cursor.execute(f"EXPLAIN {statement}", values)
-        return "\n".join(row[0] for row in cursor.fetchall())
+TABLE = Datum._meta.db_table
+OF_HISTORY = f"SELECT * FROM {TABLE} WHERE series_id = %s ORDER BY at, id LIMIT 10"
+OF_REVISION = f"SELECT * FROM {TABLE} WHERE revision_id = %s"
 
 
 def test_what_is_read_and_deleted_by_has_an_index() -> None:
     """At ten million points each of these would else read all of them."""
     series.store(points(50), Source.API)
-    row, revision = Series.objects.get(), Revision.objects.all()[0]
-    table = Datum._meta.db_table
-    history_of = f"SELECT * FROM {table} WHERE series_id = %s ORDER BY at, id LIMIT 10"
-    assert "datum_history" in plan(history_of, row.pk)
-    with CaptureQueriesContext(connection) as queries:
-        history_chart([row.pk], None)
-    (of_chart,) = [one["sql"] for one in queries if table in one["sql"]]
-    assert "Index Only Scan Backward using datum_history" in plan(of_chart)
-    assert "datum_by_revision" in plan(f"SELECT * FROM {table} WHERE revision_id = %s", revision.pk)
-    for column in ("batch", "kernel", "build", "run"):
-        found = plan(f"SELECT 1 FROM {table} WHERE {column}_id = %s", 1)
-        assert f"datum_by_{column}" in found, column
-    assert "datum_result_once" in plan(f"SELECT 1 FROM {table} WHERE result_id = %s", 1)
+    found = indexes(TABLE)
+    history_of = found["datum_history"]
+    assert history_of.columns == ("series_id", "at", "id") and not history_of.where
+    row = Series.objects.get()
+    (of_chart,) = [one for one in statements_of(history_chart, [row.pk], None) if TABLE in one]
+    read = set(re.findall(rf'"{TABLE}"\."(\w+)"', of_chart))
+    assert read <= {*history_of.columns, *history_of.included}, "the index has all of a chart"
+    assert found["datum_by_revision"].columns[0] == "revision_id"
+    for column in ("batch_id", "kernel_id", "build_id", "run_id"):
+        name = f"datum_by_{column.removesuffix('_id')}"
+        assert found[name] == Index("btree", (column,), where=frozenset({f"{column} IS NOT NULL"}))
+    once = found["datum_result_once"]
+    assert (once.columns[0], once.where) == ("result_id", {"result_id IS NOT NULL"})
+
+
+@pytest.mark.long
+def test_of_many_points_none_reads_all() -> None:
+    """What the planner takes, where there are enough for it to have no choice."""
+    (one,) = points(1)
+    many = [
+        replace(
+            one,
+            series=replace(one.series, problem=f"mm {n % 100}"),
+            revision=RevisionKey(f"r{n % 1000}"),
+        )
+        for n in range(100_000)
+    ]
+    series.store(many, Source.API)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {TABLE}")
+        for statement, of in ((OF_HISTORY, Series), (OF_REVISION, Revision)):
+            cursor.execute(f"EXPLAIN {statement}", [of.objects.all()[0].pk])
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+            assert "Seq Scan" not in plan, plan
 
 
 def test_two_that_know_different_moments_of_a_revision_agree() -> None:

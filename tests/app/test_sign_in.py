@@ -18,6 +18,7 @@ from codegen_app.models import AuditEntry, Identity
 from tests.app.installations import Installation
 from tests.support.oidc_process import PERSON
 from tests.support.oidc_server import OidcServer
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db
 BACKENDS = [
@@ -37,8 +38,9 @@ def process() -> Iterator[OidcServer]:
 
 
 @pytest.fixture
-def server(process: OidcServer, settings: Any) -> OidcServer:
+def server(process: OidcServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> OidcServer:
     process.says()
+    monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_S)
     oidc._kept.clear()
     settings.OIDC = process.provider()
     settings.AUTHENTICATION_BACKENDS = BACKENDS

@@ -41,7 +41,7 @@ def web(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     place = folder / "web.sock"
     command = (
         *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
-        *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "1"),
+        *("--bind", f"unix:{place}", "--workers", "1", "--graceful-timeout", "60"),
     )
     everybody = {"KILN_READ_NEEDS_LOGIN": "0"}  # pages as JSON need no static files
     process = subprocess.Popen(

@@ -10,6 +10,8 @@ import pytest
 
 from tests.app.installations import Installation
 
+pytestmark = pytest.mark.long
+
 SITES = sorted((Path(__file__).parent / "data").glob("backup-*.tar.xz"))
 ASK_PAGES = """
 import json

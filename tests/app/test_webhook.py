@@ -12,6 +12,8 @@ import pytest
 from codegen_app.services.notifying import addresses, webhook
 from codegen_app.services.notifying.attempt import Attempt, Came
 from scheduler.outcome import UserError
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tests.support.receivers import Answer, HttpReceiver, http_receiver
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
@@ -23,7 +25,7 @@ def receiver() -> Iterator[HttpReceiver]:
         yield made
 
 
-def post(receiver: HttpReceiver, *answers: Answer, within_s: float = 20) -> Attempt:
+def post(receiver: HttpReceiver, *answers: Answer, within_s: float = PATIENCE_S) -> Attempt:
     receiver.answers = list(answers)
     return webhook.post(receiver.url, b"{}", {"Kiln-Event": "raised"}, LOOPBACK, within_s)
 
@@ -208,9 +210,7 @@ def test_an_answer_that_drips_is_left_after_a_while(receiver: HttpReceiver) -> N
 
 
 def test_nobody_is_there() -> None:
-    with http_receiver() as gone:
-        url = gone.url
-    attempt = webhook.post(url, b"{}", {}, LOOPBACK)
+    attempt = webhook.post(f"http://127.0.0.1:{free_port()}/", b"{}", {}, LOOPBACK)
     assert attempt.came is Came.TEMPORARY
     assert "no connection to 127.0.0.1" in attempt.error
 

@@ -18,7 +18,7 @@ import pytest
 
 from codegen_app import postgres
 from codegen_app.demo.processes import descendants
-from tests.app.processes import alive
+from tests.app.processes import alive, owners_of
 from tests.support import wheels
 from tests.support.demos import LIMIT_S, empty_folder, first_line, started
 from tests.support.ports import free_port
@@ -133,6 +133,7 @@ sys.exit(main(["manage", "check"]))
 """
 
 
+@pytest.mark.long
 def test_the_demo_serves_its_pages_and_ends(somewhere: Somewhere) -> None:
     var, port = somewhere.home / "data" / "kiln", free_port()
     address = f"http://127.0.0.1:{port}"
@@ -154,7 +155,7 @@ def test_the_demo_serves_its_pages_and_ends(somewhere: Somewhere) -> None:
             # A model of the package, read by a process behind the fence.
             assert first_line(process).startswith("gpt2_2layer: ")
             ours = [process.pid, *descendants(process.pid)]
-            users = {Path(f"/proc/{pid}").stat().st_uid for pid in ours if alive(pid)}
+            users = owners_of(ours)
             assert users == {var.stat().st_uid}
             assert 0 not in users, "whoever starts it"
             process.send_signal(signal.SIGTERM)

@@ -7,9 +7,10 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import settings as project
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from codegen_app.models import Build, Graph, State, Worker
 from codegen_app.services import work
 from scheduler.outcome import MachineError
 from tests.app import factories
+from tests.support.patience import PATIENCE_S
 
 HOST = socket.gethostname()
 
@@ -103,7 +105,7 @@ def test_a_row_over_which_processes_die_while_others_are_done_is_set_aside_with_
     worker_lives()
     factories.graph(state=State.DONE, finished_at=timezone.now())
     row = factories.graph()
-    for number in range(settings.WORK_DEATHS_ALLOWED):
+    for number in range(project.WORK_DEATHS_ALLOWED):
         row.refresh_from_db()
         assert (row.state, row.deaths) == (State.QUEUED, number)
         assert number == 0 or "ended while it worked on this; tried again at" in row.reason
@@ -111,7 +113,7 @@ def test_a_row_over_which_processes_die_while_others_are_done_is_set_aside_with_
         expire(claimed("host:77"))
         work.give_on_expired()
     row.refresh_from_db()
-    assert (row.state, row.deaths) == (State.QUARANTINED, settings.WORK_DEATHS_ALLOWED)
+    assert (row.state, row.deaths) == (State.QUARANTINED, project.WORK_DEATHS_ALLOWED)
     assert row.reason.startswith(f"{row.deaths} times: the process host:77 ended while it worked")
     assert work.claim_next(Graph.objects.all(), "w") is None
 
@@ -120,7 +122,7 @@ def test_a_row_over_which_processes_die_while_others_are_done_is_set_aside_with_
 def test_a_row_that_dies_alone_in_an_idle_system_is_tried_longer() -> None:
     worker_lives()
     row = factories.graph()
-    for _ in range(settings.WORK_DEATHS_ALLOWED + 1):
+    for _ in range(project.WORK_DEATHS_ALLOWED + 1):
         Graph.objects.update(again_at=None)
         expire(claimed("host:77"))
         work.give_on_expired()
@@ -154,7 +156,10 @@ def test_power_cuts_and_workers_that_are_gone_are_not_the_rows_doing() -> None:
         (MissingFileError("sha256/0 is missing"), "sha256/0 is missing: import or build it again"),
     ],
 )
-def test_a_failure_of_the_machine_is_none_of_the_work(error: Exception, reason: str) -> None:
+def test_a_failure_of_the_machine_is_none_of_the_work(
+    error: Exception, reason: str, settings: Any
+) -> None:
+    settings.WORK_RETRY_S = 60  # each pause is seen before it is over
     factories.graph()
 
     def fail(_: Graph) -> None:
@@ -229,4 +234,4 @@ def test_the_heartbeat_renews_the_lease_and_sees_that_another_claimed_the_row(
         Graph.objects.filter(pk=row.pk).update(
             state=State.CANCELLED, claim="", lease_until=None, reason="cancelled"
         )
-        assert lease_lost.wait(30)
+        assert lease_lost.wait(PATIENCE_S)

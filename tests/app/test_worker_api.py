@@ -288,6 +288,31 @@ def test_a_lease_that_ran_out_is_over(remote: Remote, task: TuningTask) -> None:
     assert again != key
 
 
+@pytest.mark.parametrize("sends", ["progress", "finish", "file"])
+def test_a_lease_is_over_once_another_worker_has_the_task(
+    remote: Remote, client: Client, lead: User, task: TuningTask, sends: str
+) -> None:
+    """Whatever the first one still sends is not taken for what the other one found."""
+    given = remote.lease()["task"]
+    key, first = given["lease"], kernels(task)[0]
+    TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
+    assert work.give_on_expired() == 1
+    other = Remote(client, tokens.make(lead, "other", ["worker"], None, worker_name="other")[1])
+    other.hello()
+    taken = other.lease()["task"]["lease"]
+    if sends == "progress":
+        assert remote.progress(key, result(first, 1.0)).json()["say"] == "stop"
+    elif sends == "finish":
+        lines = (line(first, "chosen", measured=samples(1.0)), line(kernels(task)[1], "untried"))
+        assert refused(remote.finish(key, *lines), 409, "the task was given on")
+    else:
+        answer = remote.get(f"leases/{key}/files/{given['libraries'][0]['digest']}")
+        assert refused(answer, 409, "the task was given on")
+    assert not BenchmarkResult.objects.exists()
+    assert other.progress(taken, result(first, 300.0)).json()["say"] == "go on"
+    assert BenchmarkResult.objects.get().median_ns == 300.0
+
+
 def test_a_cancelled_run_stops_its_worker(remote: Remote, lead: User, task: TuningTask) -> None:
     key = remote.lease()["task"]["lease"]
     ledger.cancel(task.run, lead)

@@ -30,7 +30,7 @@ from tests.support.every_page import NOWHERE
 from tests.support.pages_world import World, make_world
 from tests.support.receivers import HttpReceiver, http_receiver
 
-PATIENCE_MS = 20_000  # for a machine that does much else
+PATIENCE_MS = 60_000  # for a machine that does much else
 expect.set_options(timeout=PATIENCE_MS)
 
 ARGUMENTS = (

@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 from codegen_app.models import AuditEntry, RetuneSchedule, State
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def staff(page: Page) -> Page:

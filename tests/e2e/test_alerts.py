@@ -10,7 +10,7 @@ from codegen_app.models import Alert, AlertState, SeriesRule
 from codegen_app.services.alerting import triage
 from tests.support import alerts as made
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.full]
 
 
 def states() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -12,6 +13,8 @@ from codegen_app.models import Candidate, Graph, State
 from scheduler import samples
 from tests.e2e.conftest import PATIENCE_MS
 from tests.support.pages_world import World
+
+pytestmark = pytest.mark.full
 
 
 def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.measured_revisions import each_status
+
+pytestmark = pytest.mark.full
 
 
 def test_two_revisions_are_chosen_compared_and_filtered(page: Page, transactional_db: None) -> None:

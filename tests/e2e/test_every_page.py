@@ -11,6 +11,8 @@ from playwright.sync_api import Page
 from tests.support import every_page
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 CHECKS = Path(__file__).with_name("every_page.js")
 AXE = Path(__file__).resolve().parents[1] / "vendor" / "axe-core" / "axe.min.js"
 STOPS = 30  # presses of Tab a page: the bar, and what a page begins with
@@ -44,7 +46,7 @@ def test_no_page_is_wider_than_its_screen(page: Page, site: dict[str, str]) -> N
     assert not wide, "\n".join(wide)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_axe_finds_nothing(page: Page, site: dict[str, str], theme: str) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     page.add_init_script(path=AXE)
@@ -55,7 +57,7 @@ def test_axe_finds_nothing(page: Page, site: dict[str, str], theme: str) -> None
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_axe_finds_nothing_in_the_open_palette(
     page: Page, site: dict[str, str], theme: str
 ) -> None:

@@ -16,6 +16,8 @@ from codegen_app.models import Candidate, KernelUse, State, TuningRun, TuningTas
 from tests.app import factories
 from tests.support.trials_world import TrialsWorld, make_trials
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def made(transactional_db: None) -> TrialsWorld:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import Change
 from tests.support.histories import generated_histories
+
+pytestmark = pytest.mark.full
 
 
 def test_from_the_list_to_a_point_and_to_the_sides_of_a_change(

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 MOST_STOPS = 60
 """Tab stops of a page: its header's 17, its own controls, and one for each table."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.utils import timezone
@@ -16,6 +17,8 @@ from tests.app import factories
 from tests.e2e.conftest import PATIENCE_MS
 from tests.support import alerts
 from tests.support.pages_world import World, make_world
+
+pytestmark = pytest.mark.full
 
 
 def test_runs_change_in_their_places_and_new_ones_wait_for_a_click(

@@ -13,6 +13,8 @@ from tests.app.test_real_workers import MEASURING, Workers
 from tests.support import pipeline
 from tests.support.own_alert import own_alert
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def worker(

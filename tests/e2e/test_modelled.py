@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import Build, GeneratedKernel, Modelling
@@ -11,6 +12,8 @@ from codegen_app.services import artifacts, work
 from codegen_app.services.modelling import doing, keeping
 from tests.support import modelled
 from tests.support.pages_world import World
+
+pytestmark = pytest.mark.full
 
 
 def keep(kernel: GeneratedKernel, target: str, board: str, **fields: object) -> Modelling:

@@ -13,6 +13,8 @@ from tests import screenshots
 from tests.support.inlined import inlined
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 MANY = 20_000
 
 

@@ -15,6 +15,8 @@ from codegen_app.models import AuditEntry, Worker
 from tests.support import every_page
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 SHIFTS = Path(__file__).with_name("shifts.js")
 
 

@@ -17,8 +17,9 @@ from tests.support.pages_world import World
 
 
 @pytest.fixture
-def provider(settings: Any) -> Iterator[OidcServer]:
+def provider(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcServer]:
     """A real one, which the site knows."""
+    monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_MS / 1000)
     made = OidcServer()
     made.start()
     oidc._kept.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -12,6 +13,8 @@ from codegen_app.models import Alert, Change, Channel, Datum, Delivery
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.receivers import HttpReceiver
+
+pytestmark = pytest.mark.full
 
 
 def test_a_post_becomes_an_alert_with_its_cause_and_a_signed_webhook(

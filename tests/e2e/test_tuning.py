@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
@@ -16,6 +17,8 @@ from codegen_app.models import (
 )
 from codegen_app.services import selections
 from tests.support.pages_world import World
+
+pytestmark = pytest.mark.full
 
 
 def test_a_node_is_tuned_within_a_budget(page: Page, world: World) -> None:

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "deploy" / "nginx" / "kiln.conf.template"
 HOST = "kiln.example"
-LIMIT_S = 60
 _MAIN = """\
 daemon off;
 {user}
@@ -62,21 +62,25 @@ class Proxy:
 
     def http(self) -> HTTPConnection:
         """A connection without encryption."""
-        return HTTPConnection("127.0.0.1", self.http_port, timeout=30)
+        return HTTPConnection("127.0.0.1", self.http_port, timeout=PATIENCE_S)
 
     def https(self, of: str = "127.0.0.1") -> HTTPSConnection:
         """A connection from this address of the machine's own."""
         trusted = ssl.create_default_context(cafile=self.folder / "fullchain.pem")
         trusted.check_hostname = False  # it is reached by an address
         return HTTPSConnection(
-            "127.0.0.1", self.https_port, timeout=30, context=trusted, source_address=(of, 0)
+            "127.0.0.1",
+            self.https_port,
+            timeout=PATIENCE_S,
+            context=trusted,
+            source_address=(of, 0),
         )
 
     def logged(self) -> str:
         """The log of all requests. nginx ends for it, since it writes a request down only after
         its answer: who has read that may be here before the line is."""
         self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(LIMIT_S)
+        self.process.wait(PATIENCE_S)
         return (self.folder / "access.log").read_text()
 
 
@@ -115,7 +119,7 @@ def _program() -> str | None:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], said: Path) -> None:
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         with socket.socket() as one:
             if one.connect_ex(("127.0.0.1", port)) == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -16,15 +15,15 @@ from codegen_app.config import sign_in
 from codegen_app.config.sign_in import Provider
 from tests.app.processes import ROOT
 from tests.support.oidc_process import CLIENT, SECRET
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 
 
 class OidcServer:
     """The process; its requests go to its standard error, which nobody keeps."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -74,7 +73,7 @@ class OidcServer:
 
     def agree(self, address: str) -> str:
         """Press the button on the provider's page: the path and query that lead back to Kiln."""
-        answer = requests.post(address, allow_redirects=False, timeout=30)
+        answer = requests.post(address, allow_redirects=False, timeout=PATIENCE_S)
         assert answer.status_code == 302, answer.text
         parts = urlsplit(answer.headers["Location"])
         return f"{parts.path}?{parts.query}"

@@ -20,7 +20,7 @@ def own_alert(patch: pytest.MonkeyPatch) -> Alert:
     least = {name: info["min"] for name, info in graph.symbols.items()}
     for name in ("first", "second"):
         patch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
-        budget = Budget(seconds=60, measurements=1)
+        budget = Budget(seconds=3600, measurements=1)
         tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
         assert planning.plan_waiting() == 1
         measure("cpu")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.app.processes import ROOT, worker_environment
+from tests.support.ports import free_port
 
-LIMIT_S = 240
+LIMIT_S = 600
 GUNICORN = (sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web")
 CELERY = (sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "--quiet", "worker")
 JOIN = (sys.executable, "-m", "scheduler.commands.kiln", "worker", "join")
@@ -29,9 +29,7 @@ class Site:
 
     def __init__(self, var: Path) -> None:
         self.var = var
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.server: subprocess.Popen[bytes] | None = None
         self._running: list[subprocess.Popen[bytes]] = []

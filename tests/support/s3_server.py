@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,8 @@ import boto3
 from botocore.config import Config
 
 from tests.app.processes import ROOT
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 
 BUCKET = "kiln-tests"
 KEYS = {"KILN_S3_ACCESS_KEY_ID": "AKIATESTS", "KILN_S3_SECRET_ACCESS_KEY": "of the tests"}
@@ -26,9 +27,7 @@ class S3Server:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._record = folder / "requests"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._process: subprocess.Popen[str] | None = None
 
@@ -46,7 +45,7 @@ class S3Server:
         )
         serves = threading.Event()
         threading.Thread(target=_read, args=(self._process, serves), daemon=True).start()
-        assert serves.wait(60), "moto does not start"
+        assert serves.wait(PATIENCE_S), "moto does not start"
 
     def start_empty(self) -> None:
         """Serve nothing yet, whatever it had."""
@@ -92,7 +91,7 @@ class S3Server:
             "KILN_S3_ENDPOINT": self.url,
             "KILN_S3_PREFIX": "site/one",
             "KILN_S3_REGION": "us-east-1",
-            "KILN_S3_TIMEOUT_S": "5",
+            "KILN_S3_TIMEOUT_S": "60",
             **KEYS,
             **more,
         }

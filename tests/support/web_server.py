@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 OURS = "codegen_app.server.worker.WaitressWorker"
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "codegen_app.config.settings"}
@@ -59,9 +61,9 @@ def iter_until(found: bytes, lines: IO[bytes]) -> Iterator[bytes]:
 
 
 def connected(place: Path) -> socket.socket:
-    """A connection; one that waits for 20 s has been kept waiting."""
+    """A connection; one that waits for two minutes has been kept waiting."""
     one = socket.socket(socket.AF_UNIX)
-    one.settimeout(20)
+    one.settimeout(PATIENCE_S)
     one.connect(str(place))
     return one
 

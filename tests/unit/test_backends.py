@@ -80,6 +80,7 @@ def compiled(
     return generated, builds
 
 
+@pytest.mark.full
 def test_a_bundle_of_it_is_written_read_and_right(
     plan: Schedule, cache: CodeCache, tmp_path: Path
 ) -> None:

@@ -29,7 +29,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(processes.time, "monotonic", made.monotonic)
+    for module in (processes, upkeep):
+        monkeypatch.setattr(module, "time", made)
     return made
 
 

@@ -132,6 +132,7 @@ def test_dropout_while_training_is_no_part_of_it(tmp_path: Path) -> None:
     assert not attentions(trained)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "cap", "window"),
     [("float16", 2.0, 0), ("bfloat16", 50.0, 5), ("float32", 2.0, 0), ("float32", None, 5)],

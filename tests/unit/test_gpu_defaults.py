@@ -80,6 +80,7 @@ def test_the_table_says_both_shares_and_what_was_not_timed() -> None:
     assert "- softmax 8x8, another: not done within 60 s" in text
 
 
+@pytest.mark.full
 def test_defaults_of_today_are_within_a_tenth_of_the_best_that_was_measured() -> None:
     """On an H100, of 60 shapes of real models; of those that were not measured as they are now
     there are few, and the next measurement has them."""
@@ -185,6 +186,7 @@ def test_a_rounded_result_is_right_where_it_is_subnormal() -> None:
     assert torch.finfo(torch.float16).eps < error_of(expected.half(), expected) < bound < 1e-2
 
 
+@pytest.mark.full
 def test_a_process_that_ends_or_hangs_costs_one_answer() -> None:
     apart: Apart[str, str] = Apart(partial(answering, "said: "))
     try:

@@ -42,6 +42,7 @@ def _key(verdict: Verdict) -> tuple[str, str, int]:
     return verdict.op, verdict.dtype, verdict.index
 
 
+@pytest.mark.long
 def test_right_ops_pass_at_every_level(tmp_path: Path) -> None:
     chosen = [*some("sub", "f32", 2), *some("cumsum", "f64", 2), *some("mm", "bf16", 1)]
     found = judged(Level.KERNELS, tmp_path, *chosen, *some("argmax", "i64", 1))
@@ -74,6 +75,7 @@ def test_a_wrong_reference_is_seen_in_its_own_uses_alone(
     assert "torch" in found[0].reason
 
 
+@pytest.mark.long
 def test_a_wrong_operation_and_a_wrong_kernel_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Frame, InputKind, Ref
 from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.text import parse_expr
 from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
@@ -630,6 +632,7 @@ def test_an_older_archive_has_its_model_at_the_root(tmp_path: Path) -> None:
     assert read(write(tmp_path, model(), member="serialized_exported_program.json")).nodes
 
 
+@pytest.mark.full
 def test_a_hundred_thousand_nodes_are_read(tmp_path: Path) -> None:
     document = model()
     graph = document[G]["graph"]
@@ -662,3 +665,25 @@ def test_samples_are_read_whole(path: Path) -> None:
     assert set(graph.tensors) == set(listed["tensor_values"])
     assert all(node.origin.frames and node.origin.module_type for node in graph.nodes)
     assert set(graph.symbols) == set(document["range_constraints"])
+
+
+@pytest.mark.parametrize(
+    ("hints", "found"),
+    [
+        ({"s27": 8}, {"s27": 8}),
+        ({"2*s27 + 1": 17}, {"s27": 8}),
+        ({"3*s27 - 2": 1}, {"s27": 1}),
+        ({"2*s27 + 1": 16}, {}),  # no integer gives it
+        ({"s27**2": 16}, {}),  # no linear one: what is found for it does not give it
+        ({"s27//2": 4}, {}),  # several give it
+        ({"s27**2": 1}, {"s27": 1}),
+        ({"s27*s3": 24, "s3": 3}, {"s3": 3, "s27": 8}),
+        ({"s27 + s3": 9}, {}),
+        ({"8//s27": 2}, {}),
+    ],
+    ids=str,
+)
+def test_an_example_size_is_what_gives_the_examples_of_what_is_made_of_it(
+    hints: dict[str, int], found: dict[str, int]
+) -> None:
+    assert infer_hints({parse_expr(text): hint for text, hint in hints.items()}) == found

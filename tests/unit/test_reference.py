@@ -253,6 +253,7 @@ BINDINGS = {"s70": 7}
 SMALL = ["bert_2layer", "llama_2layer", "resnet_small", "vit_2layer"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SMALL)
 def test_samples_run_on_random_inputs(name: str) -> None:
     """Shapes of every value are held against the graph's own; every number is finite."""

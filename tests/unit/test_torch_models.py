@@ -84,6 +84,7 @@ def _mask_of(tokens: Any) -> Any:
     return (tokens > 3).double() + 0.5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decompose", [False, True])
 def test_a_decoder_with_symbolic_batch_and_length(tmp_path: Path, decompose: bool) -> None:
     module = Decoder().double()

@@ -40,6 +40,7 @@ def test_a_branch_is_chosen_by_a_tensor(tmp_path: Path) -> None:
         agree(Weighted(choose), (X, torch.tensor(bias, dtype=torch.double)), tmp_path)
 
 
+@pytest.mark.full
 def test_branches_within_branches_and_loops(tmp_path: Path) -> None:
     def step(carried: Any, x: Any) -> Any:
         grown = torch.cond(x.sum() > 0, lambda c, x: c + x, lambda c, x: c * x, (carried, x))

@@ -27,6 +27,7 @@ def _ints(high: int, *size: int) -> Any:
     return torch.randint(0, high, size, generator=torch.Generator().manual_seed(3))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decompose", [False, True])
 def test_losses_of_classes(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, t: Any, image: Any, map_of: Any, w: Any, shares: Any) -> Any:

@@ -104,3 +104,18 @@ def test_fractional_poolings(tmp_path: Path) -> None:
 
     numbers, more = (torch.rand(2, 3, n, dtype=torch.double) for n in (2, 3))
     agree(as_module(every), (_randn(2, 3, 8, 7), numbers, _randn(2, 3, 6, 5, 8), more), tmp_path)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_averages_over_windows_that_the_end_cuts_off(tmp_path: Path, padded: bool) -> None:
+    """With ``ceil_mode`` the last window may reach beyond the padding, which is not counted there;
+    what is before the input is padding as anywhere."""
+
+    def every(x: Any, image: Any) -> Any:
+        return (
+            F.avg_pool1d(x, 3, 2, 1, ceil_mode=True, count_include_pad=padded),
+            F.avg_pool1d(x, 4, 3, 2, ceil_mode=True, count_include_pad=padded),
+            F.avg_pool2d(image, (3, 2), (2, 3), 1, ceil_mode=True, count_include_pad=padded),
+        )
+
+    agree(as_module(every), (_randn(2, 6), _randn(2, 4, 6)), tmp_path)

@@ -38,6 +38,7 @@ def test_nearest_pixels(tmp_path: Path) -> None:
     agree(as_module(every), args, tmp_path)
 
 
+@pytest.mark.full
 def test_interpolations(tmp_path: Path) -> None:
     def every(x: Any, volume: Any) -> Any:
         made = []

@@ -87,6 +87,7 @@ def test_medians(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), (X, SPECIAL, distinct, torch.tensor(2.0)), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full
 @DECOMPOSED
 def test_quantiles(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, special: Any, q: Any) -> Any:

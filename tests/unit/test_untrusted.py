@@ -23,17 +23,21 @@ from pathlib import Path
 from scheduler.fence import Fence, Limits
 from scheduler.fence.python import enter_python
 file = Path(sys.argv[4])
-enter_python(Fence(read=(file,), limits=Limits(memory_bytes=int(sys.argv[2]), cpu_seconds=1)))
+limits = Limits(memory_bytes=int(sys.argv[2]), cpu_seconds=CPU_SECONDS)
+enter_python(Fence(read=(file,), limits=limits))
 file.read_bytes()
 BODY
 """
 
 
-def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
+def hostile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str, cpu_seconds: int = 120
+) -> None:
     """Have files read by a reader with this body."""
     folder = tmp_path / "modules"
     folder.mkdir()
-    (folder / "hostile_reader.py").write_text(READER.replace("BODY", body))
+    text = READER.replace("BODY", body).replace("CPU_SECONDS", str(cpu_seconds))
+    (folder / "hostile_reader.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     child = Child("hostile_reader", "its reader", "be read", "a model")
     monkeypatch.setattr(untrusted, "_CHILD", child)
@@ -55,7 +59,7 @@ def test_a_file_that_takes_too_long_is_turned_down(
 ) -> None:
     with pytest.raises(UserError, match=r"takes longer than the 0.01 s"):
         untrusted.read_graph(SAMPLE, Limits(seconds=0.01))
-    hostile(monkeypatch, tmp_path, "while True: pass")
+    hostile(monkeypatch, tmp_path, "while True: pass", cpu_seconds=1)
     with pytest.raises(UserError, match="takes longer than"):  # by time of the processor
         untrusted.read_graph(SAMPLE, Limits(seconds=3600))
 

@@ -16,6 +16,8 @@ from tests.e2e.journeys.figures import cells, facts, numbers, shows, shows_all, 
 from tests.support.inlined import inlined
 from tests.support.pages_world import World
 
+pytestmark = pytest.mark.full
+
 
 class Journey:
     """One reader in one browser, who remembers the figures that were read before."""

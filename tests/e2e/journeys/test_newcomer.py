@@ -22,6 +22,8 @@ from tests.e2e.journeys.figures import cells, numbers, shows, shows_all, under
 from tests.support.demos import LIMIT_S, demo, empty_folder, first_line
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.long
+
 #: Models are read, kernels compiled and timed, on a machine that does much else.
 WORK_MS = 900_000
 PAGE_MS = 120_000

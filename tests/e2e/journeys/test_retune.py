@@ -35,6 +35,8 @@ from tests.support.said import (
     twins_say,
 )
 
+pytestmark = pytest.mark.long
+
 ATTEMPTS = 4
 
 # What the progress says whenever the page is news: kept from its first word to its last.

@@ -39,6 +39,8 @@ from tests.support.receivers import HttpReceiver
 from tests.support.said import fact, twin
 from tests.support.tracked import NVIDIA
 
+pytestmark = pytest.mark.long
+
 PROBLEM = "flash attention"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.stats.intervals import median_interval
+from scheduler.stats.intervals import median_interval, rank_interval
 
 
 def test_the_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
@@ -29,3 +29,41 @@ def test_equal_samples_have_no_width() -> None:
 def test_no_samples_is_an_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         median_interval([])
+
+
+@pytest.mark.parametrize(("confidence", "deviations"), [(0.5, 0.6745), (0.9, 1.645), (0.95, 1.96)])
+def test_an_interval_is_as_wide_as_its_confidence_says(
+    confidence: float, deviations: float
+) -> None:
+    """Half of what is left out lies on each side: of normal values medians lie so many standard
+    deviations around the true one."""
+    rng, n = np.random.default_rng(4), 101
+    widths = []
+    for seed in range(60):
+        found = median_interval(rng.normal(size=n), confidence, seed=seed)
+        assert found.low <= found.median <= found.high
+        widths.append(found.high - found.low)
+    of_medians = np.sqrt(np.pi / 2 / n)
+    assert np.mean(widths) == pytest.approx(2 * deviations * of_medians, rel=0.08)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 25, 100])
+def test_an_interval_by_ranks_leaves_as_many_samples_out_on_each_side(n: int) -> None:
+    """Of few samples none."""
+    shuffled = np.random.default_rng(n).permutation(n).astype(float)
+    found = rank_interval(shuffled.tolist())
+    assert (found.median, found.n) == ((n - 1) / 2, n)
+    assert found.low + found.high == n - 1
+    assert (found.low == 0) is (n <= 5)
+
+
+@pytest.mark.parametrize("n", [20, 40, 100])
+def test_an_interval_by_ranks_covers_the_true_median_at_least_as_often_as_it_says(n: int) -> None:
+    rng = np.random.default_rng(6)
+    found = [rank_interval(rng.lognormal(size=n)) for _ in range(2000)]
+    assert 0.94 <= np.mean([one.low <= 1.0 <= one.high for one in found]) <= 0.99
+
+
+def test_no_ranks_without_samples() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        rank_interval([])

@@ -66,5 +66,5 @@ def candidate(name: str, library: str) -> BuiltCandidate:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_kernel_gets_nowhere(name: str, library: str, worker: BenchmarkWorker) -> None:
-    worker.load(candidate(name, library), 10.0)
-    assert worker.request(10.0, op="check", key=name)["check"]["passed"]
+    worker.load(candidate(name, library), 120.0)
+    assert worker.request(120.0, op="check", key=name)["check"]["passed"]

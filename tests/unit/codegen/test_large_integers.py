@@ -13,7 +13,7 @@ import pytest
 from scheduler.build.flags import DEFAULT
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
 from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.values import Call, Cast, IndexValue
@@ -150,6 +150,26 @@ RANGES = Ranges(loops=((n, s),), sizes=(("s", (2, 1000)), ("t", (2, np.inf))))
 def test_what_fits_is_told_by_every_part(expr: Expr, fits: bool) -> None:
     value = IndexValue(expr, DType.I64)
     assert (in_64_bits(value, RANGES) is value) is fits
+
+
+@pytest.mark.parametrize(
+    ("expr", "fits"),
+    [
+        (n + 2**31 - 2, True),  # with n = 1 it is the greatest that 32 bits hold
+        (n + 2**31 - 1, False),
+        (n * (2**31 - 1), True),
+        (n * 2**31, False),
+        (1 - n * 2**31, False),
+        (-n * (2**31 - 1), True),
+        (-n - 2**31 + 2, True),
+        (-n - 2**31 + 1, False),  # what has no opposite in 32 bits counts as beyond them
+    ],
+    ids=str,
+)
+def test_32_bits_hold_what_is_below_2_to_the_31st(expr: Expr, fits: bool) -> None:
+    value = IndexValue(expr, DType.I64)
+    inside = Ranges(loops=((n, as_expr(2)),))
+    assert (in_64_bits(value, inside) is value) is fits
 
 
 def test_another_type_is_rounded_to_at_the_end() -> None:

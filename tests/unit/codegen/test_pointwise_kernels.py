@@ -418,3 +418,31 @@ def test_what_is_beyond_32_bits_is_counted_in_64() -> None:
 
 def test_extent_of_a_strided_buffer() -> None:
     assert extent(buffer("x", F32, (3, 4), (1, 3)), {}) == 12
+
+
+def copied(size: object, first: int = 0) -> PointwiseTemplate:
+    """One buffer into another, from an element on."""
+    walked = axes(size)
+    (axis,) = walked
+    read = Load("x", (axis.var + first,), F32)
+    members = [Pointwise("op0", walked, Store("y", at(walked), read), ())]
+    return template(members, [buffer("x", F32, (size + first,)), buffer("y", F32, (size,))])
+
+
+@pytest.mark.parametrize(("steps", "width"), [(2**31 - 2**16 - 1, 32), (2**31 - 2**16, 64)])
+def test_the_last_blocks_steps_beyond_the_end_fit_into_an_index(steps: int, width: int) -> None:
+    """A block of 65,536 steps may begin at the last element: 32 bits must hold where it stops."""
+    made = copied(steps)
+    source = made.generate(made.default_config()).kernel.source
+    assert f"using index_t = int{width}_t;" in source
+
+
+@pytest.mark.parametrize(
+    ("first", "widest"), [(0, 8), (1, 1), (2, 2), (3, 1), (4, 4), (6, 2), (8, 8), (12, 4)]
+)
+def test_packs_are_read_where_memory_is_aligned(first: int, widest: int) -> None:
+    """Buffers begin at multiples of a pack: what begins within one does not."""
+    nest = copied(64, first).nest
+    (axis,) = nest.outer
+    (read,) = (access for access in nest.accesses if access.buffer == "x")
+    assert [n for n in (1, 2, 4, 8) if nest.is_vector(read, axis, n)][-1] == widest

@@ -41,10 +41,10 @@ def check_models(models: list[RandomModel], target: str = "cpu", *, fuse: bool =
 @settings(
     max_examples=4,
     deadline=None,
-    derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+@pytest.mark.long
 @given(
     st.lists(st.integers(0, 2**32), min_size=MODELS, max_size=MODELS, unique=True),
     st.sampled_from(("cpu", "cpu-gfx1100")),

@@ -42,6 +42,7 @@ def flat(size: object) -> tuple[Pointwise, list[Buffer]]:
     return Pointwise("op0", walked, store, ()), [buffer(n, F16, (size,)) for n in "xy"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["cpu", "isa:gfx942"])
 @pytest.mark.parametrize("size", [1, 7, 2047, 2048, 2049, 4101])
 def test_any_number_of_elements(size: int, target: str) -> None:

@@ -69,6 +69,7 @@ def compiled(target: str, toolchain: CudaToolchain) -> Build:
     return made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [target.name for target in TARGETS])
 def test_every_target_assembles_and_says_what_it_takes(
     target: str, compilers: dict[str, CudaToolchain]
@@ -168,6 +169,7 @@ def test_how_the_programs_are_called_is_in_no_record(compilers: dict[str, CudaTo
     assert one.ptxas[0] not in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [target.name for target in TARGETS])
 def test_every_matrix_instruction_of_the_table_assembles(
     target: str, compilers: dict[str, CudaToolchain]

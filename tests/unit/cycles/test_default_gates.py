@@ -22,6 +22,8 @@ from tests.benchmarks.cycles.defaults import WITHIN
 from tests.benchmarks.cycles.shapes import read
 from tests.support.families import modelled
 
+pytestmark = pytest.mark.long
+
 BEST: Mapping[str, str] = json.loads(Path(__file__).with_name("best_candidates.json").read_text())
 
 

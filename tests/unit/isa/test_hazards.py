@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scheduler import targets
 from scheduler.build.rocm.metadata import kernels, resources
 from scheduler.isa.hazards import HazardKind
@@ -56,6 +58,7 @@ def test_what_spills_and_what_does_not(listing_of: ListingOf) -> None:
     assert hazards(dynamic, "gfx942") == ()
 
 
+@pytest.mark.full
 def test_large_code(listing_of: ListingOf) -> None:
     repeated = GEMM.replace(
         "    for (int kk", "#pragma unroll 64\n    for (int u = 0; u < 64; ++u)\n    for (int kk"

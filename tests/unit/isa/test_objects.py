@@ -92,6 +92,7 @@ def same(ours: Listing, theirs: Listing) -> None:
                 assert mine.source_line == its.source_line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_own_kernels_come_out_as_the_compiler_wrote_them(

@@ -56,6 +56,7 @@ def spilling_nothing(result: Build | Rejected) -> Build:
     return result
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", GPUS)
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
 def test_the_default_uses_the_targets_instructions_and_spills_nothing(
@@ -107,6 +108,7 @@ def test_channels_last_moves_sixteen_bytes_at_once(
     assert re.search(r"^\s+global_store_dwordx[24]\b", listing, re.MULTILINE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 @pytest.mark.parametrize("case", CASES)
 def test_every_form_compiles_for_both_families(
@@ -115,6 +117,7 @@ def test_every_form_compiles_for_both_families(
     built(CASES[case](), target, toolchain, cache)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("depth", [208, 256])
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100", "gfx1201"])
 def test_attention_of_deep_heads_spills_nothing(

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
+from scheduler.codegen.contraction.indices import IndexGroup
+from scheduler.codegen.contraction.operand import Operand, analyse
 from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion import schedule
@@ -20,13 +22,14 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref
 from scheduler.ir.operations import GroupKind
+from scheduler.ir.values import Call, Const, IndexValue, Load, Masked
 from scheduler.lowering import lower
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
 from scheduler.targets.model import hip_hardware
 from tests.support.strata import MATRICES
 from tests.unit.lowering.graphs import graph, meta, node
-from tests.unit.matrix.contractions import matmul
+from tests.unit.matrix.contractions import axis, buffer, matmul
 
 # Configurations that serve a problem on one target (matrix products in any layout, a convolution
 # of NCHW, one with channels last): a change of the rules or of the table shows here.
@@ -80,6 +83,7 @@ def serving(problem: Schedule, *targets: str) -> tuple[int, int]:
     return len(found) - large, large
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", names())
 @pytest.mark.parametrize(
     "dtype", [DType.F16, DType.BF16, DType.F32, DType.F64], ids=lambda d: d.label
@@ -228,3 +232,41 @@ def test_a_step_uses_up_what_a_lane_reads_at_once(
 ) -> None:
     """16 bytes a lane at least; 4 elements where there is no such instruction."""
     assert step_k(element, hip_hardware(find(target)), size) == step
+
+
+def rows_of_two(stride: tuple[int, int, int], first: int = 0, limit: int | None = None) -> Operand:
+    """Five rows by k of two axes, 2 and 6, in memory with these strides. ``limit``: behind a
+    mask, which is of the inner axis where it is above 0."""
+    row, outer, inner = axis("i", 5), axis("k0", 2), axis("k1", 6)
+    read = Load("x", (row.var, outer.var, inner.var + first), DType.F32)
+    tested = row.var if limit == 0 else inner.var
+    condition = Call(
+        "lt", (IndexValue(tested, DType.I64), Const(limit or 4, DType.I64)), DType.BOOL
+    )
+    value = read if limit is None else Masked(condition, read, Const(0.0, DType.F32))
+    groups = (IndexGroup("batch", ()), IndexGroup("m", (row,)), IndexGroup("k", (outer, inner)))
+    held = {"x": buffer("x", DType.F32, (5, 2, 6 + first), stride)}
+    return analyse("A", value, DType.F32, groups, held)
+
+
+@pytest.mark.parametrize(
+    ("operand", "widths", "reason"),
+    [
+        (rows_of_two((12, 6, 1)), (1, 2, 4), "the contiguous axis of A has 12 elements"),
+        (rows_of_two((16, 8, 1)), (1, 2), "the contiguous axis of A has 6 elements"),
+        (rows_of_two((14, 6, 1)), (1, 2), "A has a stride or offset of 14"),
+        (rows_of_two((15, 6, 1)), (1,), "A has a stride or offset of 15"),
+        (rows_of_two((16, 8, 1), first=1), (1,), "A has a stride or offset of 1"),
+        (rows_of_two((16, 8, 1), first=2), (1, 2), "the contiguous axis of A has 6 elements"),
+        (rows_of_two((24, 12, 2)), (1,), "no axis of A is contiguous"),
+        (rows_of_two((12, 6, 1), limit=0), (1, 2), "the contiguous axis of A has 6 elements"),
+        (rows_of_two((12, 6, 1), limit=4), (1,), "the mask of A changes along its contiguous axis"),
+    ],
+    ids=range(9),
+)
+def test_a_vector_lies_within_a_row_and_begins_at_a_multiple_of_its_size(
+    operand: Operand, widths: tuple[int, ...], reason: str
+) -> None:
+    obstacles = {width: operand.vector_obstacle(width) for width in (1, 2, 4, 8)}
+    assert tuple(width for width, why in obstacles.items() if not why) == widths
+    assert obstacles[2 * widths[-1]] == reason

@@ -15,6 +15,7 @@ from tests.unit.matrix.running import Runner, random_values, tolerance
 ALL = tuple(find(name) for name in names())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("channels_last", [False, True], ids=["nchw", "channels_last"])
 @pytest.mark.parametrize(
     ("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 3, 1, 1), (1, 1, 2, 2)]

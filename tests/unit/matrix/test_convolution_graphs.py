@@ -46,6 +46,7 @@ def check(problem: Convolution, runner: Runner, rng: np.random.Generator) -> Non
 BASE = Convolution((2, 16, 9, 11), (24, 16, 3, 3), padding=1, bias=True)
 
 
+@pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize(
     "dtype", [DType.F16, DType.BF16, DType.F32, DType.F64], ids=lambda dtype: dtype.label
@@ -86,6 +87,7 @@ DEPTHWISE_CASES = {
 }
 
 
+@pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize("case", DEPTHWISE_CASES)
 def test_each_channel_by_itself(
@@ -126,6 +128,7 @@ FUSED = {
 }
 
 
+@pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize("case", FUSED)
 def test_what_follows_is_part_of_the_kernel(

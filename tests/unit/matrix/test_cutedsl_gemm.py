@@ -272,6 +272,7 @@ RUN = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", RUN)
 def test_what_lies_around_the_multiplication_is_right(name: str) -> None:
     """Packed operands, the tensors that TMA is given, sums of parts, epilogues and stores, with
@@ -298,6 +299,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", COMPILED)
 def test_nvidias_compiler_takes_it(name: str) -> None:
     """Nothing is spilled, and threads and shared memory are those of the record."""

@@ -54,6 +54,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 
 
 # Fewer tiles than are on their way at once, as many, and more; the last one whole and not.
+@pytest.mark.full
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("k", [8, 64, 136, 520])
 def test_whatever_the_number_of_tiles(
@@ -134,6 +135,7 @@ def test_some_loads_stay_on_their_way(toolchain: Toolchain, cache: CodeCache) ->
     assert len(re.findall("L+", kinds)) >= loads // 2, kinds
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize(
     "tile", [(128, 128, 32, 256), (256, 128, 32, 512), (128, 64, 64, 256)], ids=str

@@ -302,6 +302,7 @@ def test_a_gpu_that_nothing_is_compiled_for_is_one_clear_line_beside_the_others(
     assert usable["id"] == "cuda:1"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("function", "status", "name"),
     [

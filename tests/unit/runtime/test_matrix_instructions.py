@@ -220,6 +220,7 @@ def expected_and_found(builtin: Builtin, run: Callable[..., None]) -> tuple[Arra
     return 2 * (a @ b) + c, found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("builtin", BUILTINS, ids=lambda b: f"{b.target}-{b.name}")
 def test_every_lane_gets_what_the_hardware_gives_it(
     builtin: Builtin, run: Callable[..., None]

@@ -129,6 +129,7 @@ def test_without_its_compiler_each_candidate_of_a_language_is_refused(
         pool.close()
 
 
+@pytest.mark.full
 def test_a_bundle_holds_kernels_of_the_language_that_was_chosen(
     plan: Schedule,
     problem: TuningProblem,

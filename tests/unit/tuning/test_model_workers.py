@@ -84,6 +84,7 @@ def test_what_was_not_answered_is_asked_again(job: ModelJob, listing: Path, tmp_
     assert isinstance(ask("quick", job, listing, cache), Modelled)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b'{"time_ns": [3, 2, 1]}', b'{"time_ns": "abc"}']
 )

@@ -145,6 +145,7 @@ def integers(a: int, b: int) -> list[int]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", TARGETS)
 def test_integers_of_all_kinds(target: str, listing_of: ListingOf) -> None:
     data = emulated(listing_of(SOURCE, "all", target), "integers", (X, Y, OUT, N), 80 * N)

@@ -1,0 +1,33 @@
+"""Leases of work whose worker was killed: tests end them, instead of waiting until they run out.
+
+So the leases of tests may be long: none runs out because the machine did much else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from codegen_app.models import State
+from codegen_app.services import work
+
+
+def expire(rows: QuerySet[Any]) -> None:
+    """Those of these rows that are worked on."""
+    rows.filter(state=State.RUNNING).update(lease_until=Now() - timedelta(hours=1))
+
+
+def expire_all(execute: Callable[[str], object] | None = None) -> None:
+    """Those of all work under way: no worker lives. In the test's own database, or in another's, of
+    which this executes a statement."""
+    with connection.cursor() as cursor:
+        for model in work.WORK_MODELS:
+            (execute or cursor.execute)(
+                f"UPDATE {model._meta.db_table} SET lease_until = now() - interval '1 hour'"
+                " WHERE state = 'running'"
+            )
