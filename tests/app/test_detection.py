@@ -179,7 +179,9 @@ def test_points_that_arrive_late_move_a_change_and_what_was_found_before_is_with
 
 
 @settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.randoms(use_true_random=False), st.integers(1, 3))
 def test_points_in_any_order_and_batches_give_the_changes_of_all_at_once(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from playwright.sync_api import (
 )
 
 from codegen_app.access import permissions
+from codegen_app.models import worker
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.every_page import NOWHERE
@@ -58,6 +60,12 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
         yield browser
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _alive_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's sign of life in this process, however long a test takes after it."""
+    monkeypatch.setattr(worker, "HEARTBEAT_INTERVAL", timedelta(minutes=5))
 
 
 @pytest.fixture(scope="session")
@@ -122,16 +130,20 @@ _ANSWERS = """() => document.documentElement.dataset.ready
 
 
 def _wait_until_it_answers(page: Page) -> None:
-    """Going to an address is over when the page there answers, as for somebody who looks first."""
-    goto = page.goto
+    """Going to an address, or back, is over when the page there answers, as for somebody who looks
+    first."""
 
-    def patiently(address: str, **options: Any) -> Response | None:
-        answer = goto(address, **options)
-        if "wait_until" not in options:
-            page.wait_for_function(_ANSWERS)
-        return answer
+    def patient(go: Callable[..., Response | None]) -> Callable[..., Response | None]:
+        def patiently(*arguments: Any, **options: Any) -> Response | None:
+            answer = go(*arguments, **options)
+            if "wait_until" not in options:
+                page.wait_for_function(_ANSWERS)
+            return answer
 
-    page.goto = patiently  # type: ignore[method-assign, assignment]
+        return patiently
+
+    for name in ("goto", "reload", "go_back"):
+        setattr(page, name, patient(getattr(page, name)))
 
 
 @pytest.fixture

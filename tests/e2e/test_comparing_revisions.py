@@ -22,13 +22,13 @@ def test_two_revisions_are_chosen_compared_and_filtered(page: Page, transactiona
     expect(page.locator("#compared tbody tr")).to_have_count(8)
     page.get_by_role("link", name="slower 2").click()
     expect(page.locator("#compared tbody tr")).to_have_count(2)
-    page.wait_for_load_state()  # keys are bound by a module, after the text is there
+    page.wait_for_selector("html[data-ready]")  # keys are bound after the text is there
     page.keyboard.press("f")
     page.keyboard.type("gemm")
     page.keyboard.press("Enter")
     expect(page.locator("#compared tbody tr")).to_have_count(1)
-    assert "status=slower" in page.url
-    page.wait_for_load_state()
+    expect(page).to_have_url(re.compile("status=slower"))
+    page.wait_for_selector("html[data-ready]")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/series/\d+$"))

@@ -20,7 +20,7 @@ def test_a_selection_is_shared_with_the_table_and_the_address(page: Page, world:
     row = page.locator("#scheduled tbody tr").nth(1)
     expect(row).to_have_attribute("aria-selected", "true")
     expect(boxes.nth(1)).to_have_class(ON)
-    assert "scheduled=op1" in page.url
+    expect(page).to_have_url(re.compile("scheduled=op1"))
 
     page.locator("#scheduled tbody tr").nth(2).locator("td").first.click()
     expect(boxes.nth(2)).to_have_class(ON)
@@ -50,7 +50,7 @@ def test_a_box_of_a_kernel_that_shares_a_graph_node_selects_that_kernel(
         expect(box).to_have_class(ON)
         row = page.locator("#scheduled tbody tr").nth(place)
         expect(row).to_have_attribute("aria-selected", "true")
-        assert page.url.endswith(f"?scheduled={name}")
+        expect(page).to_have_url(re.compile(rf"\?scheduled={name}$"))
     page.goto(f"{world.graph.get_absolute_url()}?scheduled=op3")
     expect(page.locator(".graph-view .node.on")).to_contain_text("op3")
     expect(page.locator("#scheduled tr[aria-selected=true]")).to_contain_text("op3")
@@ -69,7 +69,7 @@ def test_modules_open_and_close_and_search_finds_what_is_inside(page: Page, worl
     expect(boxes.first).to_have_class(re.compile(r"\bhit\b"))
     page.keyboard.press("Enter")
     expect(page.locator(".graph-view .node.on")).to_contain_text("linear + 2")
-    assert "node=gelu_2" in page.url
+    expect(page).to_have_url(re.compile("node=gelu_2"))
 
 
 def test_views_can_be_shown(page: Page, world: World) -> None:
@@ -104,7 +104,7 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     page.mouse.down()
     page.mouse.move(340, 560)
     page.mouse.up()
-    assert layer.get_attribute("transform") != before
+    expect(layer).not_to_have_attribute("transform", before or "")
     expect(boxes).to_have_count(2000)
 
 
@@ -162,14 +162,15 @@ def test_colours_can_say_the_share_of_the_time(page: Page, world: World) -> None
     fill = "box => getComputedStyle(box.querySelector('.box')).fill"
     by_kind = boxes.first.evaluate(fill)
     page.get_by_role("link", name="Time", exact=True).click()
-    assert page.url.endswith("?colour=time")
+    expect(page).to_have_url(re.compile(r"\?colour=time$"))
     legend = page.get_by_role("group", name="Shares of the time")
     for said in ("25 % and more", "CPU emulation", "s0=16", "samples", "3 of 3 nodes"):
         expect(legend).to_contain_text(said)
+    expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))
     assert boxes.first.evaluate(fill) != by_kind
     page.reload()  # the address says it
     expect(boxes).to_have_count(3)
     expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))
     assert boxes.first.evaluate(fill) != by_kind
     page.locator("[data-graph-colour=kind]").click()
-    assert "colour" not in page.url
+    expect(page).not_to_have_url(re.compile("colour"))

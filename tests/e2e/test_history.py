@@ -24,8 +24,7 @@ def test_from_the_list_to_a_point_and_to_the_sides_of_a_change(
     page.keyboard.type("H200")
     page.keyboard.press("Enter")
     expect(page.locator("#series tbody tr")).to_have_count(1)
-    page.wait_for_load_state()  # keys are bound by a module, after the text is there
-    expect(page.locator("html")).to_have_attribute("data-ready", "true")
+    page.wait_for_selector("html[data-ready]")  # keys are bound after the text is there
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("kernel 0")

@@ -77,7 +77,7 @@ def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
     compile_one(Build.objects.get(kernel=kernel, target="gfx90a"))
     expect(page.locator(".callout.bad")).to_contain_text("undeclared")  # without a reload
     page.locator("#diagnostics").get_by_role("link").first.click()
-    assert re.search(rf"#L{number}$", page.url)
+    expect(page).to_have_url(re.compile(rf"#L{number}$"))
     line = page.locator(f"#L{number}")
     expect(line).to_be_in_viewport()
     expect(line).to_have_class(re.compile(r"\berror\b"))
@@ -123,6 +123,7 @@ def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:
     page.get_by_text("basic blocks of").click()
     blocks = page.locator("details[open] tbody tr")
     blocks.nth(1).locator("td").nth(2).get_by_role("link").click()
+    expect(page).to_have_url(re.compile("#."))
     expect(page.locator(f"#{page.url.partition('#')[2]}")).to_be_in_viewport()
 
 
@@ -136,7 +137,7 @@ def test_three_builds_are_compared(page: Page, world: World) -> None:
     expect(page.get_by_text("The same source.")).to_be_visible()
     page.get_by_role("navigation", name="Beside").get_by_role("link").nth(1).click()
     expect(page.locator(".diff").first).to_contain_text("__launch_bounds__")
-    assert "shown=2" in page.url
+    expect(page).to_have_url(re.compile("shown=2"))
     page.reload()
     expect(page.locator(".diff .changed").first).to_be_visible()
 
@@ -157,7 +158,7 @@ def test_from_a_graph_node_to_the_lines_that_compute_it(page: Page, world: World
     expect(page.locator("#L9")).to_be_in_viewport()
     page.locator("#provenance").get_by_role("link", name="linear_0").click()
     expect(page.locator("h1")).to_have_text("tiny")
-    assert "node=linear_0" in page.url
+    expect(page).to_have_url(re.compile("node=linear_0"))
 
 
 def test_the_roofline_is_drawn_beside_its_figures(page: Page, world: World) -> None:

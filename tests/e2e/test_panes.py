@@ -85,6 +85,7 @@ def test_the_inner_loop_moves_both_panes(page: Page, world: World) -> None:
         pane(page, "source").evaluate("pane => { pane.scrollTop = 0 }")
         pane(page, "listing").evaluate("pane => { pane.scrollTop = pane.scrollHeight }")
         link.click()
+        expect(page).to_have_url(re.compile("#."))
         expect(page.locator(f"#{page.url.partition('#')[2]}")).to_be_in_viewport()
         expect(pane(page, "source").locator(".pin")).to_be_in_viewport()
 

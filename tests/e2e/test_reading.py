@@ -37,6 +37,7 @@ def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) 
 
     page.keyboard.press("u")
     expect(page.locator("h1")).to_contain_text("op0")
+    page.wait_for_selector("html[data-ready]")
     page.keyboard.press("u")
     expect(page.locator("h1")).to_have_text("tiny")
 
@@ -53,7 +54,7 @@ def test_a_pin_scrolls_the_other_pane_and_is_an_address(page: Page, world: World
     pinned = page.locator(f"#L{number}")
     expect(pinned).to_have_class(re.compile(r"\bpin\b"))
     expect(pinned).to_be_in_viewport()
-    assert page.url.endswith(f"#L{number}")
+    expect(page).to_have_url(re.compile(f"#L{number}$"))
 
     page.goto("about:blank")
     page.goto(f"{kernel.get_absolute_url()}#L{number}")
@@ -71,6 +72,7 @@ def test_a_branch_leads_to_its_label_and_directives_can_be_shown(page: Page, wor
     jump = listing.locator("a.nl").first
     label = jump.text_content()
     jump.click()
+    expect(page).to_have_url(re.compile("#."))
     target = page.url.partition("#")[2]
     expect(page.locator(f"#{target}")).to_contain_text(f"{label}:")
 
@@ -80,6 +82,7 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
 ) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     page.locator(".pane").get_by_role("link", name="Inner loop").click()
+    expect(page).to_have_url(re.compile("#."))
     line = page.locator(f"#{page.url.partition('#')[2]}")
     expect(line).to_be_in_viewport()
     after = page.locator(f"#{page.url.partition('#')[2]} ~ .l[data-s]").first
@@ -128,16 +131,16 @@ def test_keys(page: Page, world: World) -> None:
     page.goto(world.nodes[0].get_absolute_url())
     page.keyboard.press("]")
     expect(page.locator("h1")).to_contain_text("op1")
-    page.wait_for_load_state()  # keys are bound by a module, after the text is there
+    page.wait_for_selector("html[data-ready]")  # keys are bound after the text is there
     page.keyboard.press("[")
     expect(page.locator("h1")).to_contain_text("op0")
-    page.wait_for_load_state()
+    page.wait_for_selector("html[data-ready]")
 
     page.keyboard.press("/")
     page.keyboard.type("gelu_1")  # j, k and ? are letters here
     page.keyboard.press("Enter")
     expect(page.locator("table.found tbody tr")).to_have_count(1)
-    page.wait_for_load_state()
+    page.wait_for_selector("html[data-ready]")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"node=gelu_1"))

@@ -21,7 +21,7 @@ def test_a_table_is_sorted_filtered_and_copied(page: Page, world: World) -> None
     expect(page.get_by_role("columnheader", name="Kernel")).to_have_attribute(
         "aria-sort", "ascending"
     )
-    assert names.all_inner_texts() == sorted(kernel.name for kernel in world.kernels)
+    expect(names).to_have_text(sorted(kernel.name for kernel in world.kernels))
     page.get_by_role("columnheader", name="Registers").get_by_role("link").click()
     expect(page).to_have_url(re.compile(r"sort=-registers"))
 
