@@ -249,6 +249,7 @@ def make_rows(count: int) -> None:
         Identity.objects.create(user=somebody, issuer="https://i", subject=factories.digest())
 
 
+@pytest.mark.full
 def test_a_list_asks_as_much_of_many_rows_as_of_few(admin_client: Client) -> None:
     make_rows(2)
     few = {model: statements_of(read, admin_client, model) for model in ours()}

@@ -205,6 +205,7 @@ def test_a_full_disk_puts_builds_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked.reason.startswith("no space left for the code cache in")
 
 
+@pytest.mark.full
 def test_importing_an_equal_file_mends_what_the_storage_lost() -> None:
     file = samples.path("gpt2_2layer")
     graph, _ = graphs.import_graph(file, "gpt2", [], None)

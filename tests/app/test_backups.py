@@ -71,6 +71,7 @@ def test_a_second_backup_copies_what_is_new(here: Installation, tmp_path: Path) 
     assert json.loads((folder / "backup.json").read_text())["artifacts"] == 2
 
 
+@pytest.mark.full
 def test_what_the_storage_lost_is_named(here: Installation, tmp_path: Path) -> None:
     lost = artifacts.store(b"lost", ".so")
     (tmp_path / "artifacts" / lost.path).unlink()
@@ -164,6 +165,7 @@ def test_an_older_server_is_backed_up_and_restored_by_programs_that_fit(
     assert empty.value(count) == site.value(count)
 
 
+@pytest.mark.full
 def test_a_folder_with_something_else_is_left_alone(here: Installation, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")

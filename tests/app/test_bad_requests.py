@@ -12,6 +12,7 @@ from tests.benchmarks import bad_requests
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "send",
     [

@@ -236,6 +236,7 @@ def test_a_broker_that_is_away_is_no_failure_of_who_sends(
     assert "workers are told by the next round" in caplog.text
 
 
+@pytest.mark.full
 def test_nothing_is_lost_while_all_are_killed(tmp_path: Path) -> None:
     """The short version of ``python -m tests.attacks.broker``."""
     environment = worker_environment(tmp_path, "")

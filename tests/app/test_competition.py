@@ -76,6 +76,7 @@ def attempt(task: TuningTask, problem: TuningProblem) -> searching._Attempt:
     return searching._Attempt(task, scheduled, problem, {}, device, Cancellation())
 
 
+@pytest.mark.full
 def test_a_candidate_in_cutedsl_is_recorded_and_built_as_any(task: TuningTask) -> None:
     problem = problem_of(task)
     caller = problem.callers[first_in_cutedsl(problem)]
@@ -96,6 +97,7 @@ def test_a_candidate_in_cutedsl_is_recorded_and_built_as_any(task: TuningTask) -
     assert (here.directory / "kernel.so").is_file()
 
 
+@pytest.mark.full
 def test_where_its_compiler_is_missing_a_candidate_is_refused_and_kept(
     task: TuningTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_where_its_compiler_is_missing_a_candidate_is_refused_and_kept(
     assert reason in row.reason
 
 
+@pytest.mark.full
 def test_one_that_was_selected_is_in_the_code_for_its_target_alone(task: TuningTask) -> None:
     problem, graph = problem_of(task), task.run.graph
     caller = problem.callers[first_in_cutedsl(problem)]
@@ -131,6 +134,7 @@ def test_one_that_was_selected_is_in_the_code_for_its_target_alone(task: TuningT
     assert "libcute_dsl_runtime.so" in wrapper_of(made.manifest())
 
 
+@pytest.mark.full
 def test_a_run_elsewhere_plans_none_of_them(task: TuningTask) -> None:
     problem, graph = problem_of(task), task.run.graph
     caller = problem.callers[first_in_cutedsl(problem)]

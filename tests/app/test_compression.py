@@ -90,6 +90,7 @@ def test_what_is_no_text_or_a_part_of_a_file_stays_as_it_is(kind: str, tmp_path:
         assert not answer.has_header("Content-Encoding")
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("kept_bytes", [0, 1 << 26])
 def test_the_length_of_an_answer_does_not_say_whether_a_guess_at_a_key_is_right(
     kept_bytes: int, chief: Client, settings: Any
@@ -125,6 +126,7 @@ def _length(client: Client, address: str) -> int:
     return min(len(client.get(address, headers=GZIP).content) for _ in range(3))
 
 
+@pytest.mark.full
 def test_static_files_name_one_another_by_digest_and_last_for_ever(
     tmp_path: Path, settings: Any
 ) -> None:

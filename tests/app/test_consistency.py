@@ -275,6 +275,7 @@ def _lines(case: Case) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.full
 def test_a_figure_is_the_same_on_every_page(cases: dict[tuple[str, int], Case]) -> None:
     wrong = []
     for where, case in cases.items():
@@ -300,6 +301,7 @@ def test_the_facts_of_pages_are_those_of_their_tables(
     assert wrong == []
 
 
+@pytest.mark.full
 def test_twins_and_ledgers_have_the_figures_of_the_database(
     cases: dict[tuple[str, int], Case],
 ) -> None:

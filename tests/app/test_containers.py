@@ -46,6 +46,7 @@ def words(service: dict[str, Any]) -> list[str]:
     return shlex.split(given) if isinstance(given, str) else list(given)
 
 
+@pytest.mark.full
 def test_what_has_no_default_is_asked_for_by_name(services: dict[str, Any]) -> None:
     assert set(services) == {*QUEUES, *MEASURING, *OTHERS}
     for name in composed.FILLED_IN:
@@ -166,6 +167,7 @@ def image(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.full
 def test_a_site_as_composed_is_clean_with_what_the_image_has(
     services: dict[str, Any], image: Path, transactional_db: None, tmp_path: Path
 ) -> None:

@@ -128,6 +128,7 @@ CHANGED = Times(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("times", "place", "ties"), [(TIE, 0, 2), (CHANGED, 2, 0)], ids=["a tie", "another order"]
 )
@@ -182,6 +183,7 @@ def test_everything_says_what_the_engine_decided(
     assert (first[0], first[1], first[3]) == (said[0], f"{said[1] / 1e6:.4f}", "100.0%")
 
 
+@pytest.mark.full
 def test_a_metric_of_one_row_is_kept_and_shown_everywhere(
     decided: Callable[[Times], tuple[TuningRun, ProblemResult]],
     client: Client,

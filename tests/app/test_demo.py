@@ -151,6 +151,7 @@ def test_a_folder_that_is_made_anew_starts_with_a_database_of_its_own(var: Path,
             shutil.rmtree(folder)
 
 
+@pytest.mark.full
 def test_a_port_in_use_is_one_line_and_starts_nothing(var: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
@@ -165,6 +166,7 @@ def test_a_port_in_use_is_one_line_and_starts_nothing(var: Path) -> None:
     assert not postgres.cluster_for(var).home.exists()
 
 
+@pytest.mark.full
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with demo(tmp_path / "file" / "var", 9) as process:

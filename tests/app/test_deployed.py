@@ -54,6 +54,7 @@ def test_what_cannot_be_used_is_said_in_one_line(command: tuple[str, ...], tmp_p
     assert done.stderr.splitlines() == ["kiln: KILN_WORK_LEASE_S='soon' is not a whole number"]
 
 
+@pytest.mark.full
 def test_a_production_environment_is_clean(tmp_path: Path) -> None:
     done = checked(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -61,6 +62,7 @@ def test_a_production_environment_is_clean(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.full
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     done = checked(tmp_path, KILN_SECRET_KEY="", KILN_TRUSTED_PROXIES="0", KILN_HTTPS="1")
     assert done.returncode != 0

@@ -178,6 +178,7 @@ def test_points_that_arrive_late_move_a_change_and_what_was_found_before_is_with
     assert Change.objects.get(withdrawn_at=None).revision.name == "r30"
 
 
+@pytest.mark.full
 @settings(
     max_examples=4,
     deadline=None,

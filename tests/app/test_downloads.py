@@ -48,6 +48,7 @@ def unpacked(answer: object, folder: Path) -> Path:
     return only
 
 
+@pytest.mark.full
 def test_one_kernels_bundle_runs_by_itself(reader: Client, prepared: Graph, tmp_path: Path) -> None:
     """The wrapper in it, in a process of its own, against numpy."""
     use = KernelUse.objects.filter(
@@ -92,6 +93,7 @@ def test_one_kernels_bundle_runs_by_itself(reader: Client, prepared: Graph, tmp_
     np.testing.assert_allclose(got, bias + x.reshape(-1, x.shape[-1]) @ weight, atol=2e-2)
 
 
+@pytest.mark.full
 def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for(
     reader: Client, prepared: Graph, tmp_path: Path
 ) -> None:
@@ -128,6 +130,7 @@ def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for
     assert "kernel.so of" in unescape(reader.get(address, follow=True).content.decode())
 
 
+@pytest.mark.full
 def test_a_graphs_name_leads_nowhere(
     reader: Client, prepared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ def test_a_graphs_name_leads_nowhere(
         assert sorted(outside.parent.iterdir()) == [outside, place], name
 
 
+@pytest.mark.full
 def test_packing_holds_one_thread_and_no_large_graph(
     reader: Client, prepared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

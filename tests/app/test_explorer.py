@@ -189,6 +189,7 @@ def test_a_filter_keeps_rows_of_the_table_and_names_them_for_the_plots(
     assert data_of(read(client, addresses(made)[0]), "explorer-matching") is None
 
 
+@pytest.mark.full
 def test_outcomes_and_values_are_links_that_filter(client: Client, made: TrialsWorld) -> None:
     for address in addresses(made):
         page = read(client, address)

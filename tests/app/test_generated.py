@@ -39,6 +39,7 @@ def test_all_of_it_says_that_it_was_generated_and_it_is_stored_once() -> None:
     assert Series.objects.count() == 4
 
 
+@pytest.mark.full
 def test_changes_are_explained_from_the_rows() -> None:
     generated.store(generated.SERIES)
     right = total = 0

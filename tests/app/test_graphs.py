@@ -44,6 +44,7 @@ def test_nodes_know_where_they_came_from_and_what_they_read(admin_user: User) ->
     assert AuditEntry.objects.get(action="import").actor == admin_user
 
 
+@pytest.mark.full(but=["plain"])
 @pytest.mark.apart
 @pytest.mark.parametrize("decompose", [False, True], ids=["plain", "decomposed"])
 def test_nodes_say_which_buffers_they_write(tmp_path: Path, decompose: bool) -> None:
@@ -145,6 +146,7 @@ def prepare() -> Graph:
     return graph
 
 
+@pytest.mark.full
 def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_problem() -> None:
     asked = import_sample(targets=("gfx942", "cpu"))
     run = tuning.start_run(asked, "cpu", "cpu", {}, None, candidate_limit=2)
@@ -171,6 +173,7 @@ def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_proble
         assert rejected.count() == len(task.template_node.rejected_for(task.run.target))
 
 
+@pytest.mark.full
 def test_a_worker_that_lost_its_lease_records_nothing() -> None:
     """It was thought dead and comes back with its work done, after or before the other."""
     import_sample(targets=("gfx942",))

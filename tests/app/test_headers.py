@@ -84,6 +84,7 @@ print(Client().get("/login/", headers={"Host": "kiln.example"}).headers["Locatio
 """
 
 
+@pytest.mark.full
 def test_https_is_kept_to_and_cookies_are_of_this_host_alone(tmp_path: Path) -> None:
     environment = {
         **os.environ,

@@ -172,6 +172,7 @@ def objects(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.full
 def test_a_real_web_server_writes_nothing_else(tmp_path: Path) -> None:
     """Its own lines, those of requests, and those of the pages, about one request each."""
     place, requests = tmp_path / "web.sock", tmp_path / "access.log"
@@ -213,6 +214,7 @@ def test_a_real_web_server_writes_nothing_else(tmp_path: Path) -> None:
     assert "hunter2" not in requests.read_text()
 
 
+@pytest.mark.full
 def test_a_real_worker_writes_nothing_else(transactional_db: None, tmp_path: Path) -> None:
     workers = Workers(tmp_path, "database://localhost", KILN_LOG_FORMAT="json")
     workers.start_one("prepare", "--loglevel", "INFO")

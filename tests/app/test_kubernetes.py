@@ -68,6 +68,7 @@ def variables(container: dict[str, Any]) -> dict[str, str]:
     return found | {one["name"]: one["value"] for one in container.get("env", ())}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_document_is_one_of_kubernetes(version: str) -> None:
     found = documents()
@@ -187,6 +188,7 @@ def test_nothing_runs_as_root_or_writes_beside_its_volumes(name: str) -> None:
         assert one["resources"]["limits"]["memory"]
 
 
+@pytest.mark.full
 def test_a_site_as_described_is_clean(transactional_db: None, tmp_path: Path) -> None:
     """``check --deploy`` with exactly what the pages' container is given, its secrets filled in,
     and an S3 that answers."""

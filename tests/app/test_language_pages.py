@@ -118,6 +118,7 @@ def test_it_can_be_built_where_something_builds_such_sources(
     assert {"sm_90", "gfx942"} <= set(offered)
 
 
+@pytest.mark.full
 def test_it_is_compared_with_the_one_in_hip(reader: Client, world: World, built: Build) -> None:
     toolchain = preferred(find_for(find("sm_90"), Search(cache=KEPT)), find("sm_90"))
     assert toolchain.name == NAME

@@ -109,6 +109,7 @@ def test_a_problem_without_known_work_has_no_section(reader: Client, world: Worl
     assert "Speed of light" not in page
 
 
+@pytest.mark.full
 def test_preparing_a_graph_records_what_each_problem_asks_for() -> None:
     graph = factories.prepared_graph()
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}

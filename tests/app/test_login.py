@@ -56,6 +56,7 @@ def test_twenty_wrong_passwords_stop_an_address_whatever_the_accounts(
     assert log_in(client, PASSWORD) == 429
 
 
+@pytest.mark.full
 def test_an_account_is_stopped_for_guesses_from_many_addresses(client: Client, user: User) -> None:
     for n in range(ALLOWED[2]):
         log_in(client, "wrong", address=f"10.1.{n}.1")

@@ -49,6 +49,7 @@ def loops(folder: Path) -> Graph:
     return made
 
 
+@pytest.mark.full
 def test_a_loop_leads_to_its_kernels_and_they_to_it(tmp_path: Path, reader: Client) -> None:
     graph = loops(tmp_path)
     page = graph_page(graph.pk)

@@ -186,6 +186,7 @@ def long_report(count: int = 3000) -> tuple[Report, str]:
     return modelled.report(listing, waves=MOST_LANES + 2), listing
 
 
+@pytest.mark.full
 def test_the_timeline_of_a_long_kernel_is_shown_a_window_at_a_time() -> None:
     report, listing = long_report()
     view = read_listing(listing, targets.find("gfx942"))

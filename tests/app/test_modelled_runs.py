@@ -74,6 +74,7 @@ def claimed(run: TuningRun) -> TuningTask:
     return task
 
 
+@pytest.mark.full
 @pytest.mark.django_db(transaction=True)
 def test_a_run_without_a_gpu_is_called_modelled_and_measures_nothing(
     graph: Graph, reader: Client
@@ -123,6 +124,7 @@ def test_a_run_without_a_gpu_is_called_modelled_and_measures_nothing(
         call_command("export_results", "/nowhere/results.json", run=[run.pk])
 
 
+@pytest.mark.full
 @pytest.mark.django_db(transaction=True)
 def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
     graph: Graph, reader: Client

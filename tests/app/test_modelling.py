@@ -330,6 +330,7 @@ def test_what_a_run_selects_is_modelled_at_its_sizes(world: World, settings: Any
     assert (row.board, row.sizes, row.build) == ("MI300X", {"s0": 16}, build)
 
 
+@pytest.mark.full
 def test_a_kernel_of_a_sample_by_the_model_itself(reader: Client, cache: CodeCache) -> None:
     """Nothing in the model's place: the graph's tensors, the build's instructions, a real board."""
     node = factories.small_node(factories.prepared_graph())

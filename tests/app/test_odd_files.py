@@ -86,6 +86,7 @@ def test_other_texts_are_kept_as_far_as_they_can_be(
     assert GraphNode.objects.filter(graph=graph).count() == len(read["nodes"])
 
 
+@pytest.mark.full(but=11)
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:24])
 def test_a_graph_may_be_called_anything(name: str, read: Content) -> None:

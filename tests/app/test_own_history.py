@@ -32,19 +32,32 @@ CONTROLS = 1
 AMOUNTS = Amounts(RUNS, SAMPLES, 600.0, CONTROLS)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write(tmp_path / "tiny.pt2", softmax())
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("model") / "tiny.pt2", softmax())
 
 
-@pytest.fixture
-def prepared(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Today's engine as a commit, whatever git has here; the other's kernels are the same."""
-    monkeypatch.setattr(preparing, "_git", lambda *_: _archive())
-    monkeypatch.setattr(preparing, "_log", lambda _: [(one, DATE, "One") for one in COMMITS])
-    made = tmp_path / "prepared"
-    preparing.prepare(made, [Sample(str(model))], "cpu", "a..b", tmp_path / "cache")
+@pytest.fixture(scope="module")
+def _prepared(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own-history")
+    with pytest.MonkeyPatch.context() as patch:
+        _commit_today(patch)
+        made = folder / "prepared"
+        preparing.prepare(made, [Sample(str(model))], "cpu", "a..b", folder / "cache")
     return made
+
+
+@pytest.fixture
+def prepared(_prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two commits with the kernels of today's engine."""
+    _commit_today(monkeypatch)
+    return shutil.copytree(_prepared, tmp_path / "prepared", symlinks=True)
+
+
+def _commit_today(patch: pytest.MonkeyPatch) -> None:
+    """Today's engine as a commit, whatever git has here; the other's kernels are the same."""
+    patch.setattr(preparing, "_git", lambda *_: _archive())
+    patch.setattr(preparing, "_log", lambda _: [(one, DATE, "One") for one in COMMITS])
 
 
 def _archive() -> bytes:
@@ -52,18 +65,21 @@ def _archive() -> bytes:
     return subprocess.run(command, cwd=preparing.REPOSITORY, check=True, capture_output=True).stdout
 
 
+@pytest.mark.full
 def test_a_commit_that_left_the_kernels_says_so_and_adds_no_library(prepared: Path) -> None:
     history = history_folder.load(prepared)
     assert [one.as_before for one in history.measured] == [False, True]
     assert len(list((prepared / "code").iterdir())) == len([*history.kernels()]) / len(COMMITS)
 
 
+@pytest.mark.full
 def test_of_commits_that_left_the_kernels_some_are_measured(prepared: Path) -> None:
     history = history_folder.load(prepared)
     assert [one.commit for one in history.with_controls(1).measured] == [*COMMITS]
     assert [one.commit for one in history.with_controls(0).measured] == [COMMITS[0]]
 
 
+@pytest.mark.full
 def test_a_commit_that_does_not_know_the_target_renders_for_another(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,11 +109,13 @@ def _archive_before_cpu(tree: Path) -> bytes:
     return subprocess.run(command, cwd=tree, check=True, capture_output=True).stdout
 
 
+@pytest.mark.full
 def test_commits_of_one_moment_keep_their_order(prepared: Path) -> None:
     first, second = (one.date for one in history_folder.load(prepared).commits)
     assert first == DATE < second
 
 
+@pytest.mark.full
 def test_what_is_prepared_is_not_built_again(
     prepared: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +125,7 @@ def test_what_is_prepared_is_not_built_again(
         preparing.prepare(prepared, [Sample(str(model))], "sm_90", "a..b", tmp_path / "cache")
 
 
+@pytest.mark.full
 def test_a_library_that_is_missing_is_named_and_the_rest_measured(
     prepared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,11 +176,13 @@ def test_each_commit_becomes_a_revision_of_the_series(
     assert "0 times a commit changed a kernel's code" in said.getvalue()
 
 
+@pytest.mark.full
 def test_time_that_is_over_begins_no_further_run(prepared: Path, tmp_path: Path) -> None:
     assert measure(prepared, tmp_path / "out", "cpu", replace(AMOUNTS, seconds=1e-3)) == 1
     assert not [*(tmp_path / "out").iterdir()], "not even the first"
 
 
+@pytest.mark.full
 def test_kernels_of_another_target_are_refused(prepared: Path, tmp_path: Path) -> None:
     index = prepared / history_folder.INDEX
     index.write_text(index.read_text().replace('"cpu"', '"sm_90"'))

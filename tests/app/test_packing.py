@@ -65,6 +65,7 @@ def body(answer: Any) -> bytes:
     return b"".join(answer.streaming_content)
 
 
+@pytest.mark.full
 def test_a_worker_packs_it_and_it_is_downloaded_in_parts(reader: Client, tmp_path: Path) -> None:
     graph = factories.prepared_graph()
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)

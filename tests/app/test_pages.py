@@ -160,6 +160,7 @@ def test_every_page_is_plain_html_that_the_policy_allows(reader: Client, world: 
         assert inline.found == [], address
 
 
+@pytest.mark.full
 def test_every_page_has_a_json_twin_with_the_same_facts(reader: Client, world: World) -> None:
     for address in addresses(world):
         page = reader.get(address).content.decode()
@@ -229,6 +230,7 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
 ]
 
 
+@pytest.mark.full(but=["overview"])
 @pytest.mark.parametrize(("read", "arguments"), READERS, ids=[f.__name__ for f, _ in READERS])
 def test_queries_are_as_many_whatever_the_number_of_rows_and_no_more_than_is_said(
     read: Callable[..., Any],
@@ -273,6 +275,7 @@ def test_an_empty_site_says_what_is_missing_and_how_to_get_it(reader: Client) ->
         assert command in page, address
 
 
+@pytest.mark.full
 def test_text_from_models_and_kernels_stays_text(reader: Client, world: World) -> None:
     evil = '</span><script>alert("x")</script><img src=x onerror=y>'
     Graph.objects.update(name=evil)
@@ -293,6 +296,7 @@ def test_text_from_models_and_kernels_stays_text(reader: Client, world: World) -
         assert "<img src=x" not in page, address
 
 
+@pytest.mark.full
 def test_emulated_times_are_labelled_wherever_they_stand(reader: Client, world: World) -> None:
     for address in addresses(world):
         if address.startswith("/look/"):
@@ -549,6 +553,7 @@ WHIMSICAL = (
 )
 
 
+@pytest.mark.full
 def test_pages_use_the_words_of_the_glossary(tuner: Client, world: World) -> None:
     """And name no flag of the command line."""
     Build.objects.filter(target="gfx1100").update(listing=None)

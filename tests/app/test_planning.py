@@ -116,6 +116,7 @@ def test_a_page_that_would_wait_for_a_lock_says_that_it_is_busy(
     assert client.post(f"/runs/{run.pk}/cancel", {"why": "x"}).status_code == 302
 
 
+@pytest.mark.full
 def test_fifty_at_once_are_planned_once_each_and_in_order(graph: Graph) -> None:
     runs = [start(graph) for _ in range(50)]
     assert planning.plan_waiting() == 50
@@ -261,6 +262,7 @@ def tried_by(task: TuningTask) -> list[str]:
     return list(rows.values_list("kernel__name", flat=True))
 
 
+@pytest.mark.full
 def test_a_run_without_a_budget_draws_from_what_serves_its_own_target() -> None:
     """Others' limits are no reason: gfx942 has room for tiles that no gfx1030 takes."""
     made = factories.prepared_graph()
@@ -283,6 +285,7 @@ def test_a_run_without_a_budget_draws_from_what_serves_its_own_target() -> None:
     assert set(tried) <= set(tried_by(planned(made, "gfx942")))
 
 
+@pytest.mark.full
 def test_what_rules_refused_is_the_same_with_a_budget_and_without() -> None:
     """Of the run's own target, one that the graph was not imported for too."""
     made = factories.prepared_graph()
@@ -307,6 +310,7 @@ def test_what_rules_refused_is_the_same_with_a_budget_and_without() -> None:
     assert not [one for one in reasons if "gfx" in one and "gfx1100" not in one]
 
 
+@pytest.mark.full
 def test_a_limit_takes_the_default_and_the_run_s_own_candidates() -> None:
     made = factories.prepared_graph()
     task = planned(made, "gfx942", candidate_limit=3)
@@ -321,6 +325,7 @@ def test_a_limit_takes_the_default_and_the_run_s_own_candidates() -> None:
     assert places[0] == (0, offered[0])
 
 
+@pytest.mark.full
 def test_what_is_made_for_a_plan_is_made_outside_of_its_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -336,6 +341,7 @@ def test_what_is_made_for_a_plan_is_made_outside_of_its_transactions(
     assert inside == [False]
 
 
+@pytest.mark.full
 def test_candidates_that_no_compiler_here_makes_are_lines_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -196,6 +196,7 @@ def test_a_process_of_the_same_number_is_no_server(cluster: Cluster) -> None:
     assert postgres.is_running(cluster)
 
 
+@pytest.mark.full
 def test_data_of_the_major_version_before_are_brought_along(tmp_path: Path) -> None:
     cluster = postgres.cluster_for(tmp_path)
     before, newest = list(programs.versions())[-2:]
@@ -268,6 +269,7 @@ def test_its_user_is_made_once_when_several_start_at_once() -> None:
         Path(f"/var/lib/.{name}.lock").unlink()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
 def test_programs_in_a_closed_folder_are_copied_and_the_folder_stays_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,8 @@ import secrets
 import subprocess
 import sys
 
+import pytest
+
 _PROGRAM = """
 import gc, sys
 import codegen_app.config.wsgi
@@ -19,6 +21,7 @@ assert gc.get_freeze_count() > loaded / 2, "collections go through what is loade
 """
 
 
+@pytest.mark.full
 def test_pages_are_loaded_once_for_all_processes_of_the_server() -> None:
     given = {**os.environ, "KILN_SECRET_KEY": secrets.token_urlsafe(48)}
     subprocess.run([sys.executable, "-c", _PROGRAM], env=given, check=True)

@@ -83,6 +83,7 @@ def sent(proxy: nginx.Proxy, address: str, length: int) -> tuple[int, bool]:
         connection.close()
 
 
+@pytest.mark.full
 def test_nginx_as_configured_serves_the_site_and_nothing_else(proxy: nginx.Proxy) -> None:
     answer, _ = asked(proxy.http(), "/graphs?page=2", X_Forwarded_Proto="https")
     assert (answer.status, answer.headers["Location"]) == (
@@ -112,6 +113,7 @@ def test_nginx_as_configured_serves_the_site_and_nothing_else(proxy: nginx.Proxy
     assert "secret" not in logged
 
 
+@pytest.mark.full
 def test_large_bodies_are_for_the_addresses_that_take_files(proxy: nginx.Proxy) -> None:
     text = nginx.TEMPLATE.read_text()
     locations = re.findall(r"location = (\S+) \{\s+client_max_body_size (\d+)m;", text)

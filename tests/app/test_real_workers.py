@@ -125,6 +125,7 @@ def killed_over(workers: Workers, rows: QuerySet[Any], what: str) -> None:
         workers.start()
 
 
+@pytest.mark.full
 def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> None:
     """kill -9 while a kernel is compiled, and again while one is measured."""
     graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)

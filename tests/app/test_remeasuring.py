@@ -67,6 +67,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Alert:
     return alert
 
 
+@pytest.mark.full
 def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: User) -> None:
     chosen = list(Selection.objects.values_list("pk", "result"))
     (answer,) = asking.ask(own, person)
@@ -97,6 +98,7 @@ def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: Us
     assert Datum.objects.count() == 4
 
 
+@pytest.mark.full
 def test_revisions_between_the_sides_are_filled_in_from_builds_of_other_series(
     own: Alert, person: User
 ) -> None:
@@ -129,6 +131,7 @@ def test_revisions_between_the_sides_are_filled_in_from_builds_of_other_series(
     )
 
 
+@pytest.mark.full
 def test_a_worker_that_dies_leaves_it_to_the_next(
     own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_worker_that_dies_leaves_it_to_the_next(
     assert Datum.objects.filter(source=Source.AGAIN).count() == 2
 
 
+@pytest.mark.full
 def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
     asking.ask(own, person)
     row = work.claim_next(doing.waiting("cpu"), "w")
@@ -163,6 +167,7 @@ def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
     assert Remeasurement.objects.count() == 2, "it can be asked for again"
 
 
+@pytest.mark.full
 def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User) -> None:
     Worker.objects.all().delete()
     with pytest.raises(UserError, match="no worker here has a"):
@@ -174,6 +179,7 @@ def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User
     assert not Remeasurement.objects.exists()
 
 
+@pytest.mark.full
 def test_a_file_that_the_storage_lost_is_a_reason_and_no_failure(
     own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +196,7 @@ def test_a_file_that_the_storage_lost_is_a_reason_and_no_failure(
     assert {point.reason for point in row.points.all()} == {"library.so is not there"}
 
 
+@pytest.mark.full
 def test_recorded_calls_are_those_that_the_generator_makes(own: Alert) -> None:
     """What old kernels are called by is read of their rows: of those that are made still, it is
     the very request that the generator makes."""
@@ -213,6 +220,7 @@ def test_recorded_calls_are_those_that_the_generator_makes(own: Alert) -> None:
     assert compared > 10
 
 
+@pytest.mark.full
 def test_retuning_starts_one_run_however_often_it_is_pressed(own: Alert, person: User) -> None:
     before = TuningRun.objects.count()
     (run,) = retune(own, person)

@@ -99,6 +99,7 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
     assert (entry.actor, entry.why) == (run.requested_by, "a guess")
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize(
     ("change", "field", "line"),
     [

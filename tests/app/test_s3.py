@@ -107,6 +107,7 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
         assert file.read() == content
 
 
+@pytest.mark.full
 def test_a_killed_server_leaves_nothing_half_written_and_loses_nothing(bucket: S3Server) -> None:
     kept = artifacts.store(b"before", ".so")
     bucket.kill()
@@ -147,6 +148,7 @@ def test_a_bucket_that_is_gone_has_lost_no_artifact(bucket: S3Server) -> None:
             use()
 
 
+@pytest.mark.full
 def test_the_sweep_removes_what_no_row_names(
     bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +219,7 @@ def test_readiness_tells_a_bucket_from_none_and_names_neither(bucket: S3Server) 
     assert look() == "cannot be reached"
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
@@ -245,6 +248,7 @@ def test_a_deployments_check_tries_the_bucket(
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_credentials_that_are_refused_are_one_line(tmp_path: Path, settings: Any) -> None:
     made = S3Server(tmp_path / "strict")
     made.start(INITIAL_NO_AUTH_ACTION_COUNT="1")

@@ -69,6 +69,7 @@ def tried(run: TuningRun) -> QuerySet[Candidate]:
     return Candidate.objects.filter(task__run=run, kernel__isnull=False)
 
 
+@pytest.mark.full
 def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
     run = start(graph, seconds=3600, measurements=2)
     assert Build.objects.count() == 1, "the default; the tuner asks for what else it wants"
@@ -90,6 +91,7 @@ def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
     assert task.operands
 
 
+@pytest.mark.full
 def test_what_was_seen_before_a_death_is_not_measured_again(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +129,7 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
     assert before <= set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
 
 
+@pytest.mark.full
 def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
     run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(device="rocm:7")
@@ -136,6 +139,7 @@ def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
     assert task.reason.startswith("device rocm:7: ")
 
 
+@pytest.mark.full
 def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> None:
     run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(bindings=dict.fromkeys(graph.symbols, 10**18))
@@ -158,6 +162,7 @@ def test_a_budget_that_is_none_is_rejected(limits: dict[str, float], priority: i
     assert not TuningRun.objects.exists()
 
 
+@pytest.mark.full
 def test_a_search_is_held_to_the_limits_of_its_own_target_alone(graph: Graph) -> None:
     """Others' are no reason: an H200 has room for tiles that no gfx1030 takes."""
     node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
@@ -182,6 +187,7 @@ def test_a_search_is_held_to_the_limits_of_its_own_target_alone(graph: Graph) ->
     assert "gfx" not in reasons
 
 
+@pytest.mark.full
 def test_what_serves_one_target_alone_is_in_the_code_for_it(graph: Graph) -> None:
     node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
     assert node is not None

@@ -253,6 +253,7 @@ class TestBundles:
         offer(result)
         return use.kernel.name
 
+    @pytest.mark.full
     def test_a_bundle_has_what_serves_on_one_device(self, node: TemplateNode) -> None:
         one = self.select(node, 1, 16, device=MI300X)
         other = self.select(node, 2, 16, device=MI210)
@@ -265,6 +266,7 @@ class TestBundles:
         with pytest.raises(UserError, match="nothing was measured on 'a toaster'"):
             choices.of_graph(node.graph, "a toaster")
 
+    @pytest.mark.full
     def test_smaller_sizes_have_their_own_kernel(self, node: TemplateNode) -> None:
         small = self.select(node, 1, 4)
         usual = self.select(node, 2, 16)
@@ -275,6 +277,7 @@ class TestBundles:
         for call in calls:
             assert [(v.at_most, v.kernel) for v in call.variants] == [(4, small)]
 
+    @pytest.mark.full
     def test_the_emulation_chooses_no_code(self, node: TemplateNode) -> None:
         self.select(node, 1, 16)
         BenchmarkResult.objects.update(emulated=True)
@@ -284,6 +287,7 @@ class TestBundles:
         with pytest.raises(UserError, match="select nothing for a GPU"):
             choices.of_graph(node.graph, serving.known([node]).buckets[0].name)
 
+    @pytest.mark.full
     def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
         address = f"{node.graph.get_absolute_url()}?view=wrapper"
         other = node.uses.get(position=1).kernel.name
@@ -291,6 +295,7 @@ class TestBundles:
         assert self.select(node, 1, 16) == other
         assert other in reader.get(address).content.decode()
 
+    @pytest.mark.full
     def test_one_selected_kernel_is_made_without_all_the_others(
         self, node: TemplateNode, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -310,6 +315,7 @@ class TestBundles:
         offer(measured(node, kernel, 500.0, bindings={symbol: size}))
         return kernel.name
 
+    @pytest.mark.full
     def test_a_bundle_says_whose_times_chose_and_which_kernels(self, node: TemplateNode) -> None:
         name = self.select(node, 1, 16)
         (symbol,) = node.graph.symbols
@@ -324,6 +330,7 @@ class TestBundles:
         assert {kernel for kernel, source in sources if source == "selected"} == {name}
         assert all("not_made" not in call["choice"] for call in data["calls"])
 
+    @pytest.mark.full
     def test_a_selected_kernel_that_is_not_made_any_more_is_reported(
         self, reader: Client, node: TemplateNode
     ) -> None:
@@ -345,6 +352,7 @@ class TestBundles:
         wrapper = reader.get(node.graph.get_absolute_url(), {"view": "wrapper"})
         assert f"the selected kernel {old} is not made" in wrapper.content.decode()
 
+    @pytest.mark.full
     def test_what_this_generator_made_is_not_made_again_to_show_a_page(
         self, reader: Client, node: TemplateNode, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -360,6 +368,7 @@ class TestBundles:
         reader.get(f"{node.graph.get_absolute_url()}.json")
         assert made
 
+    @pytest.mark.full
     def test_a_bundle_says_what_stands_in_for_a_kernel_that_is_not_made(
         self, node: TemplateNode
     ) -> None:
@@ -371,6 +380,7 @@ class TestBundles:
             assert call["kernel"] == default(node).name
             assert call["choice"] == {"source": "default", "not_made": old}
 
+    @pytest.mark.full
     def test_a_kernel_that_is_not_made_at_smaller_sizes_is_reported(
         self, reader: Client, node: TemplateNode
     ) -> None:
@@ -384,6 +394,7 @@ class TestBundles:
         row = next(row for row in twin["scheduled"] if row["name"] == node.name)
         assert (row["serving"]["kernel"], row["serving"]["instead"]) == (usual, "")
 
+    @pytest.mark.full
     def test_a_default_that_stands_in_at_smaller_sizes_is_kept_in_the_bundle(
         self, node: TemplateNode
     ) -> None:
@@ -395,6 +406,7 @@ class TestBundles:
         variants = [one for call in manifest["calls"] for one in call.get("variants", ())]
         assert {one["choice"].get("not_made") for one in variants} == {old}
 
+    @pytest.mark.full
     def test_a_file_that_is_gone_is_reported(self, reader: Client, node: TemplateNode) -> None:
         self.select(node, 1, 16)
         address = node.graph.get_absolute_url()

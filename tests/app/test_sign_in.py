@@ -296,6 +296,7 @@ def test_without_a_provider_there_are_no_such_addresses(client: Client) -> None:
     assert "Sign in with" not in client.get("/login/").content.decode()
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [

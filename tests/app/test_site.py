@@ -20,6 +20,7 @@ def test_the_policy_allows_nothing_inline_and_no_other_host(client: Client) -> N
     assert "http" not in policy
 
 
+@pytest.mark.full
 def test_every_row_can_be_looked_at_in_the_admin_and_none_added(admin_client: Client) -> None:
     factories.candidate(factories.task())
     ours = [model for model in admin.site._registry if model._meta.app_label == "codegen_app"]

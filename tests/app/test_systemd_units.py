@@ -75,6 +75,7 @@ def test_systemd_takes_every_unit(tmp_path: Path) -> None:
     assert (done.returncode, of_kiln) == (0, [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", WORKERS)
 def test_a_worker_s_command_serves_its_queues_by_its_name(
     unit: str, transactional_db: None, tmp_path: Path
@@ -97,6 +98,7 @@ def test_the_example_of_an_environment_names_what_a_deployment_needs() -> None:
     assert set(PRODUCTION) <= named
 
 
+@pytest.mark.full
 def test_pages_and_tables_are_commands_of_this_checkout() -> None:
     (web,) = commands("kiln-web.service")
     done = subprocess.run(

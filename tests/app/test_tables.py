@@ -88,6 +88,7 @@ def test_the_rows_that_match_are_there_as_tsv(reader: Client, world: World) -> N
     ]
 
 
+@pytest.mark.full(but=["node"])
 @pytest.mark.parametrize("which", ["node", "run"])
 def test_candidates_are_sorted_filtered_and_copied_where_they_are_compared(
     which: str, reader: Client, world: World

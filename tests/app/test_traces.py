@@ -74,6 +74,7 @@ def collector() -> Iterator[Collector]:
         yield found
 
 
+@pytest.mark.full
 def test_a_request_is_a_span_with_its_queries(
     transactional_db: None, tmp_path: Path, collector: Collector
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_request_is_a_span_with_its_queries(
     assert "a_name" not in str([one.attributes.get("db.query.text") for one in collector.spans])
 
 
+@pytest.mark.full
 def test_a_trace_begins_at_our_own_proxy(
     transactional_db: None, tmp_path: Path, collector: Collector
 ) -> None:
@@ -110,6 +112,7 @@ def test_a_trace_begins_at_our_own_proxy(
     assert page.service == "lab"
 
 
+@pytest.mark.full
 def test_what_a_worker_does_is_a_span_that_the_log_names(
     transactional_db: None, tmp_path: Path, collector: Collector
 ) -> None:
@@ -130,6 +133,7 @@ def test_what_a_worker_does_is_a_span_that_the_log_names(
     assert {one["trace_id"] for one in said if "graph_id" in one} <= {done.trace}
 
 
+@pytest.mark.full
 def test_nobody_who_collects_keeps_no_page_and_no_end_waiting(
     transactional_db: None, tmp_path: Path
 ) -> None:

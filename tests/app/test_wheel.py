@@ -66,6 +66,7 @@ def somewhere() -> Iterator[Somewhere]:
         yield Somewhere(home, home / f"kiln-{VERSION}", wheel, wheels.installed(wheel, home / "v"))
 
 
+@pytest.mark.full
 def test_the_wheel_has_every_tracked_file_and_no_other(somewhere: Somewhere) -> None:
     wanted = set(wheels.tracked("scheduler", "codegen_app"))
     for folder, place in CARRIED.items():
@@ -84,6 +85,7 @@ def test_the_sdist_makes_the_same_wheel_to_the_byte(somewhere: Somewhere, tmp_pa
     assert again.read_bytes() == somewhere.wheel.read_bytes()
 
 
+@pytest.mark.full
 def test_the_command_says_its_version_and_its_commands(somewhere: Somewhere) -> None:
     assert somewhere.kiln("--version").stdout == f"kiln {VERSION}\n"
     said = somewhere.kiln("--help").stdout

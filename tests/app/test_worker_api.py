@@ -124,6 +124,7 @@ def test_what_the_worker_does_not_make_is_said_to_be_unknown(
     assert (row.state, row.stage) == (State.REJECTED, "render")
 
 
+@pytest.mark.full(but=7)
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

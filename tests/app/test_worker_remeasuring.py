@@ -81,6 +81,7 @@ def row() -> Remeasurement:
     return Remeasurement.objects.get()
 
 
+@pytest.mark.full
 def test_builds_are_leased_measured_and_recorded_once(
     remote: Remote, again: dict[str, Any]
 ) -> None:
@@ -121,6 +122,7 @@ def test_builds_are_leased_measured_and_recorded_once(
     assert remote.lease()["again"] is None
 
 
+@pytest.mark.full
 def test_a_side_without_a_time_and_points_that_nothing_is_said_of(
     remote: Remote, again: dict[str, Any]
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_side_without_a_time_and_points_that_nothing_is_said_of(
     assert not again_datums()
 
 
+@pytest.mark.full
 def test_what_is_none_of_the_work_is_turned_down(
     client: Client, remote: Remote, again: dict[str, Any], lead: User
 ) -> None:
@@ -168,6 +171,7 @@ def test_what_is_none_of_the_work_is_turned_down(
     assert (row().state, again_datums()) == (State.RUNNING, [])
 
 
+@pytest.mark.full
 def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], lead: User) -> None:
     assert asking.cancel(row(), lead)
     key = again["lease"]
@@ -179,6 +183,7 @@ def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], le
     assert RemoteLease.objects.get().end == LeaseEnd.EXPIRED
 
 
+@pytest.mark.full
 def test_a_lease_that_ran_out_is_handed_out_again(
     client: Client, remote: Remote, again: dict[str, Any], lead: User
 ) -> None:
@@ -195,6 +200,7 @@ def test_a_lease_that_ran_out_is_handed_out_again(
     assert (row().worker, row().attempts) == ("other", 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("why", "state", "end"),
     [
@@ -215,6 +221,7 @@ def test_a_worker_gives_it_up(
     assert row().attempts == (0 if why == "stopped" else 1)
 
 
+@pytest.mark.full
 def test_a_paused_worker_gives_it_back_and_gets_none(
     remote: Remote, again: dict[str, Any], lead: User
 ) -> None:
@@ -227,6 +234,7 @@ def test_a_paused_worker_gives_it_back_and_gets_none(
     assert keys(remote.lease()["again"]) == keys(again)
 
 
+@pytest.mark.full
 def test_a_file_that_the_storage_lost_is_not_there(
     remote: Remote, again: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +245,7 @@ def test_a_file_that_the_storage_lost_is_not_there(
     assert row().state == State.RUNNING, "the others are measured"
 
 
+@pytest.mark.full
 def test_devices_of_joined_workers_count_where_they_serve_their_queue(remote: Remote) -> None:
     series = Series.objects.get()
     assert device_models() == {(series.target, series.device_name)}

@@ -144,6 +144,7 @@ def test_builds_are_asked_for_made_and_decided_upon(remote: Remote, run: TuningR
     assert RemoteLease.objects.get().offered == {}, "kept as long as it is of use"
 
 
+@pytest.mark.full
 def test_a_local_worker_goes_on_with_what_a_remote_one_began(
     remote: Remote, run: TuningRun
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_local_worker_goes_on_with_what_a_remote_one_began(
     assert rows.get(kernel__name=kernels[1]).result is not None
 
 
+@pytest.mark.full
 def test_what_was_found_before_is_known_and_its_builds_are_not_made_anew(
     remote: Remote, run: TuningRun
 ) -> None:
@@ -188,6 +190,7 @@ def test_what_was_found_before_is_known_and_its_builds_are_not_made_anew(
     assert told(remote, given["lease"], kernels[0])[kernels[0]]["library"]
 
 
+@pytest.mark.full
 def test_a_kernel_that_does_not_compile_is_a_loss_of_the_ledger(
     remote: Remote, run: TuningRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ def test_a_kernel_that_does_not_compile_is_a_loss_of_the_ledger(
     assert (row.state, row.stage) == (State.REJECTED, "compile")
 
 
+@pytest.mark.full
 def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_the_task(
     remote: Remote, run: TuningRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +235,7 @@ def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_
     assert "no memory holds" in remote.progress(key).json()["why"]
 
 
+@pytest.mark.full
 def test_one_worker_at_a_time_looks(remote: Remote, run: TuningRun) -> None:
     remote.lease()
     lease, other = waiting.of_searches().get(), connection.copy()
@@ -244,6 +249,7 @@ def test_one_worker_at_a_time_looks(remote: Remote, run: TuningRun) -> None:
     assert not waiting.of_searches().exists()
 
 
+@pytest.mark.full
 def test_a_cancelled_run_asks_for_nothing_more(remote: Remote, lead: User, run: TuningRun) -> None:
     key, kernels = remote.lease()["task"]["lease"], offered(run)
     compile()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import GraphNode, TemplateNode
@@ -29,6 +30,7 @@ def test_a_selection_is_shared_with_the_table_and_the_address(page: Page, world:
     expect(page.locator("#scheduled tbody tr").nth(2)).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.full
 def test_a_box_of_a_kernel_that_shares_a_graph_node_selects_that_kernel(
     page: Page, world: World
 ) -> None:
@@ -72,6 +74,7 @@ def test_modules_open_and_close_and_search_finds_what_is_inside(page: Page, worl
     expect(page).to_have_url(re.compile("node=gelu_2"))
 
 
+@pytest.mark.full
 def test_views_can_be_shown(page: Page, world: World) -> None:
     page.goto(world.graph.get_absolute_url())
     expect(page.locator(".graph-view .node")).to_have_count(3)
@@ -80,6 +83,7 @@ def test_views_can_be_shown(page: Page, world: World) -> None:
     expect(page.locator(".graph-view .node")).to_have_count(6)
 
 
+@pytest.mark.full
 def test_the_graph_can_be_walked_by_keys(page: Page, world: World) -> None:
     page.goto(world.graph.get_absolute_url())
     expect(page.locator(".graph-view .node")).to_have_count(3)
@@ -91,6 +95,7 @@ def test_the_graph_can_be_walked_by_keys(page: Page, world: World) -> None:
     expect(page.locator("h1")).to_contain_text("op1")
 
 
+@pytest.mark.full
 def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> None:
     large = make_graph("large", layers=500)
     page.goto(large.get_absolute_url())
@@ -108,6 +113,7 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     expect(boxes).to_have_count(2000)
 
 
+@pytest.mark.full
 def test_fit_shows_the_whole_graph_and_tools_cover_none_of_it(page: Page) -> None:
     """On a phone too, and however many boxes there are."""
     page.goto(make_graph("large", layers=60).get_absolute_url())
@@ -133,6 +139,7 @@ def test_fit_shows_the_whole_graph_and_tools_cover_none_of_it(page: Page) -> Non
         assert apart, f"at {width} px the tools lie on the drawing"
 
 
+@pytest.mark.full
 def test_kinds_are_told_by_glyph_and_outline(page: Page, world: World) -> None:
     """In grey as well: no two kinds that are drawn have one glyph, and pointwise is no gemm."""
     problem = world.nodes[2].problem
@@ -155,6 +162,7 @@ def test_kinds_are_told_by_glyph_and_outline(page: Page, world: World) -> None:
     assert ["gemm", look["gemm"][0]] in legend and ["pointwise", look["pointwise"][0]] in legend
 
 
+@pytest.mark.full
 def test_colours_can_say_the_share_of_the_time(page: Page, world: World) -> None:
     page.goto(world.graph.get_absolute_url())
     boxes = page.locator(".graph-view .node")

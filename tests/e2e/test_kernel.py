@@ -23,6 +23,7 @@ def compile_one(build: Build) -> None:
     builds.run_build(claimed)
 
 
+@pytest.mark.full
 def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
     page: Page, world: World
 ) -> None:
@@ -48,6 +49,7 @@ def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
     expect(page.locator("#builds")).not_to_have_attribute("hx-get", re.compile("."))
 
 
+@pytest.mark.full
 def test_flags_that_are_not_allowed_are_rejected_with_the_allowed_ones(
     page: Page, world: World
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
     expect(line).to_have_attribute("title", re.compile("error: use of undeclared identifier"))
 
 
+@pytest.mark.full
 def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     rows = page.locator("[data-pane=listing] .l")
@@ -99,6 +102,7 @@ def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
     expect(rows).to_have_count(whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("view", ["sass", "ptx"])
 def test_source_and_sass_lead_to_each_other(
     page: Page, world: World, code_cache: Path, view: str
@@ -118,6 +122,7 @@ def test_source_and_sass_lead_to_each_other(
     expect(source).to_be_in_viewport()
 
 
+@pytest.mark.full
 def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     page.get_by_text("basic blocks of").click()
@@ -127,6 +132,7 @@ def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:
     expect(page.locator(f"#{page.url.partition('#')[2]}")).to_be_in_viewport()
 
 
+@pytest.mark.full
 def test_three_builds_are_compared(page: Page, world: World) -> None:
     one, other = world.kernels[:2]
     numbers = [one.builds.get(target=name).pk for name in ("gfx942", "gfx1100")]
@@ -142,6 +148,7 @@ def test_three_builds_are_compared(page: Page, world: World) -> None:
     expect(page.locator(".diff .changed").first).to_be_visible()
 
 
+@pytest.mark.full
 def test_candidates_are_compared_from_their_node(page: Page, world: World) -> None:
     page.goto(world.nodes[0].get_absolute_url())
     for kernel in world.kernels[:2]:
@@ -161,6 +168,7 @@ def test_from_a_graph_node_to_the_lines_that_compute_it(page: Page, world: World
     expect(page).to_have_url(re.compile("node=linear_0"))
 
 
+@pytest.mark.full
 def test_the_roofline_is_drawn_beside_its_figures(page: Page, world: World) -> None:
     page.goto(world.nodes[0].get_absolute_url())
     chart = page.locator("#limits .chart")
@@ -174,6 +182,7 @@ def test_the_roofline_is_drawn_beside_its_figures(page: Page, world: World) -> N
     expect(page.locator("#limits li", has_text="MI300X")).to_contain_text("white paper")
 
 
+@pytest.mark.full
 def test_the_saved_page_works_without_the_site(
     page: Page, browser: Browser, world: World, tmp_path: Path
 ) -> None:

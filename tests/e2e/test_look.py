@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from codegen_app import tasks
@@ -28,6 +29,7 @@ def drop(area: Locator, files: dict[str, str]) -> None:
     )
 
 
+@pytest.mark.full
 def test_a_listing_and_its_launch_are_dropped_together(page: Page) -> None:
     page.goto("/look")
     area = page.locator("[data-drop]")

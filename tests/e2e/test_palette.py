@@ -42,6 +42,7 @@ def test_a_kernel_is_found_and_opened_by_keys_alone(page: Page, world: World) ->
     expect(page).to_have_url(re.compile(re.escape(world.kernels[1].get_absolute_url()) + "$"))
 
 
+@pytest.mark.full
 def test_escape_closes_and_the_focus_is_where_it_was(page: Page, world: World) -> None:
     page.goto("/kernels")
     link = page.get_by_role("link", name="Tuning runs")
@@ -61,6 +62,7 @@ def test_escape_closes_and_the_focus_is_where_it_was(page: Page, world: World) -
     expect(page.locator("#palette")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_an_action_is_found_where_one_is(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     opened(page).fill("compare with gfx942")
@@ -73,6 +75,7 @@ def test_an_action_is_found_where_one_is(page: Page, world: World) -> None:
     expect(page).to_have_url(re.compile(rf"/retune\?node={world.nodes[1].pk}$"))
 
 
+@pytest.mark.full
 def test_slash_goes_to_the_search_and_its_page_has_all_groups(page: Page, world: World) -> None:
     page.goto("/")
     page.wait_for_selector("html[data-ready]")
@@ -85,6 +88,7 @@ def test_slash_goes_to_the_search_and_its_page_has_all_groups(page: Page, world:
         expect(found.get_by_role("link", name=group)).to_be_visible()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("width", [1400, 360])
 def test_the_palette_fits(page: Page, world: World, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import Build, Packing, Series
@@ -42,6 +43,7 @@ def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) 
     expect(page.locator("h1")).to_have_text("tiny")
 
 
+@pytest.mark.full
 def test_a_pin_scrolls_the_other_pane_and_is_an_address(page: Page, world: World) -> None:
     kernel = world.kernels[0]
     page.set_viewport_size({"width": 1400, "height": 420})  # so that the match is out of sight
@@ -63,6 +65,7 @@ def test_a_pin_scrolls_the_other_pane_and_is_an_address(page: Page, world: World
     expect(page.locator(".pin")).to_have_count(0)
 
 
+@pytest.mark.full
 def test_a_branch_leads_to_its_label_and_directives_can_be_shown(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     listing = page.locator("[data-pane=listing]")
@@ -77,6 +80,7 @@ def test_a_branch_leads_to_its_label_and_directives_can_be_shown(page: Page, wor
     expect(page.locator(f"#{target}")).to_contain_text(f"{label}:")
 
 
+@pytest.mark.full
 def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     page: Page, world: World
 ) -> None:
@@ -95,6 +99,7 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     expect(peak.locator(".live")).to_have_text(most or "")
 
 
+@pytest.mark.full
 def test_two_targets_are_compared(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
     page.get_by_role("button", name="Compare").click()
@@ -108,6 +113,7 @@ def test_two_targets_are_compared(page: Page, world: World) -> None:
     expect(page.locator("#sides tbody tr").nth(1).locator("td").nth(2)).to_have_text(left or "")
 
 
+@pytest.mark.full
 def test_keys(page: Page, world: World) -> None:
     page.goto("/")
     page.keyboard.press("j")
@@ -146,6 +152,7 @@ def test_keys(page: Page, world: World) -> None:
     expect(page).to_have_url(re.compile(r"node=gelu_1"))
 
 
+@pytest.mark.full
 def test_the_filter_narrows_a_table_and_counts(page: Page, world: World) -> None:
     page.goto(world.graph.get_absolute_url())
     page.keyboard.press("f")
@@ -159,6 +166,7 @@ def test_the_filter_narrows_a_table_and_counts(page: Page, world: World) -> None
     expect(page.locator("#scheduled tbody tr:visible")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.full
 def test_the_theme_follows_the_system_until_chosen_and_stays(page: Page, world: World) -> None:
     page.goto(world.nodes[0].get_absolute_url())
     expect(page.locator(".chart .main-svg").first).to_be_visible()
@@ -179,6 +187,7 @@ def test_the_theme_follows_the_system_until_chosen_and_stays(page: Page, world: 
     assert paper == dark, f"the chart has its own ground ({page.evaluate(chart)})"
 
 
+@pytest.mark.full
 def test_a_point_of_the_chart_opens_its_kernel(page: Page, world: World) -> None:
     page.goto(f"{world.nodes[0].get_absolute_url()}?x=block&colour=unroll")
     page.wait_for_selector("html[data-ready]")
@@ -191,6 +200,7 @@ def test_a_point_of_the_chart_opens_its_kernel(page: Page, world: World) -> None
     expect(page).to_have_url(re.compile(r"/kernels/rocm_linear_"))
 
 
+@pytest.mark.full
 def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World) -> None:
     addresses = ["/", "/graphs", world.graph.get_absolute_url()]
     addresses += [f"{world.graph.get_absolute_url()}?view={view}" for view in ("nodes", "fusion")]
@@ -230,6 +240,7 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
             assert unnamed == [], f"{address}: nothing says what these are"
 
 
+@pytest.mark.full
 def test_a_long_listing_is_loaded_where_it_is_looked_at(page: Page, world: World) -> None:
     """Twenty thousand lines: the page has the first thousand, the others come when needed."""
     build = Build.objects.get(kernel=world.kernels[0], target="gfx1100")

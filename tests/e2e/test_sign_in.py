@@ -32,6 +32,7 @@ def provider(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcSer
     made.kill()
 
 
+@pytest.mark.full
 def test_there_and_back_to_the_line_and_out(
     browser: Browser, live_server: Any, world: World, provider: OidcServer
 ) -> None:

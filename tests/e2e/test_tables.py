@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import GeneratedKernel
@@ -48,6 +49,7 @@ def test_a_table_is_sorted_filtered_and_copied(page: Page, world: World) -> None
     assert copied[1].split("\t")[0] == world.kernels[0].name
 
 
+@pytest.mark.full
 def test_a_kernels_name_keeps_its_end_where_there_is_no_room(page: Page, world: World) -> None:
     """Names begin alike: the digest and the last ops stay in sight, and the text is whole."""
     name = "rocm_fused_add_addmm_gelu_native_layer_norm_view_transpose_1a2b3c4d"
@@ -78,6 +80,7 @@ def test_a_kernels_name_keeps_its_end_where_there_is_no_room(page: Page, world: 
     assert name in answer.text()
 
 
+@pytest.mark.full
 def test_after_back_the_controls_say_what_is_shown(page: Page, world: World) -> None:
     page.goto("/kernels")
     shown = page.get_by_text(" row")
@@ -96,6 +99,7 @@ def test_after_back_the_controls_say_what_is_shown(page: Page, world: World) -> 
     expect(shown.first).to_have_text(whole)
 
 
+@pytest.mark.full
 def test_alerts_are_sorted_and_filtered_by_columns_and_triaged_as_they_stand(
     page: Page, transactional_db: None
 ) -> None:
@@ -129,6 +133,7 @@ def test_alerts_are_sorted_and_filtered_by_columns_and_triaged_as_they_stand(
     expect(rows).to_have_count(1)
 
 
+@pytest.mark.full
 def test_a_list_of_series_keeps_its_words_beside_what_its_columns_are_asked(
     page: Page, transactional_db: None
 ) -> None:
@@ -152,6 +157,7 @@ def test_a_list_of_series_keeps_its_words_beside_what_its_columns_are_asked(
     expect(page).to_have_url(re.compile(r"words=kernel.*sort=-latest.*column=problem"))
 
 
+@pytest.mark.full
 def test_choices_with_long_names_stay_on_a_phone_s_screen(page: Page, world: World) -> None:
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto("/kernels")

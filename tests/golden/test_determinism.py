@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CODE = """
 import json
@@ -15,6 +17,7 @@ print(json.dumps([dict(texts()), kernels("resnet_small"), kernels("gpt2_2layer")
 """
 
 
+@pytest.mark.full
 def test_texts_and_names_do_not_depend_on_the_process() -> None:
     said = {
         subprocess.run(

@@ -50,6 +50,7 @@ def _cycle(document: Document) -> None:
     _graph(document)["nodes"][0]["inputs"][0] = _arg("input", _tensor("relu"))
 
 
+@pytest.mark.full(but=["_unknown_dtype-relu"])
 @pytest.mark.parametrize(
     ("damage", "named"),
     [(_unknown_dtype, "relu"), (_other_shape, "linear"), (_cycle, "relu")],
@@ -76,6 +77,7 @@ def _compiled(document: Document, cache: CodeCache, tmp_path: Path) -> tuple[Pat
     return out, json.loads(output)
 
 
+@pytest.mark.full
 def test_an_op_without_a_kernel_runs_through_the_reference(
     cache: CodeCache, tmp_path: Path
 ) -> None:
@@ -91,6 +93,7 @@ def test_an_op_without_a_kernel_runs_through_the_reference(
     assert all(one["passed"] for one in findings)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("op", ["mylib.frobnicate.default", "aten.frobnicate.default"])
 def test_an_op_that_nothing_knows_is_reported_when_it_is_compiled_and_when_it_is_run(
     op: str, cache: CodeCache, tmp_path: Path

@@ -74,6 +74,7 @@ def example(bundle: Path) -> Example:
     return Example(file, reference.run(graph, inputs, bindings))
 
 
+@pytest.mark.full(but=10)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -100,6 +101,7 @@ def test_a_mistake_is_one_line_and_status_2(
     assert list(tmp_path.iterdir()) == []  # nothing half-done stays behind
 
 
+@pytest.mark.full
 def test_an_unknown_device_is_one_line_and_status_2(bundle: Path) -> None:
     status, _, errors = scheduler("verify", str(bundle), "--device", "abacus")
     assert status == 2
@@ -107,6 +109,7 @@ def test_an_unknown_device_is_one_line_and_status_2(bundle: Path) -> None:
     assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_the_second_compilation_compiles_nothing_and_says_so(
     cache: CodeCache, bundle: Path, tmp_path: Path
 ) -> None:
@@ -122,6 +125,7 @@ def test_the_second_compilation_compiles_nothing_and_says_so(
     assert facts["builds"]["cached"] == facts["kernels"]
 
 
+@pytest.mark.full
 def test_a_bundle_is_the_same_in_any_process_folder_and_hash_seed(tmp_path: Path) -> None:
     trees = []
     for seed in ("1", "2"):
@@ -153,6 +157,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.full
 def test_lowering_and_compiling_wait_for_no_scipy(
     bundle: Path, cache: CodeCache, tmp_path: Path
 ) -> None:
@@ -170,6 +175,7 @@ def test_lowering_and_compiling_wait_for_no_scipy(
         assert done.returncode == 0, done.stderr or "SciPy was loaded"
 
 
+@pytest.mark.full
 def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: Path) -> None:
     manifests = [json.loads((one / "manifest.json").read_text()) for one in (unfused, bundle)]
     assert [manifest["fused"] for manifest in manifests] == [False, True]
@@ -181,6 +187,7 @@ def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: 
     assert all(finding["passed"] for finding in findings)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fused", [True, False])
 def test_run_writes_the_outputs_that_the_reference_gives(
     fused: bool, bundle: Path, unfused: Path, example: Example, tmp_path: Path
@@ -197,6 +204,7 @@ def test_run_writes_the_outputs_that_the_reference_gives(
             assert outputs[name] == pytest.approx(example.outputs[name], abs=0.05)
 
 
+@pytest.mark.full
 def test_run_says_which_inputs_are_missing(bundle: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", input_ids=np.zeros((2, 7), np.int64))
     status, _, errors = scheduler(
@@ -208,6 +216,7 @@ def test_run_says_which_inputs_are_missing(bundle: Path, tmp_path: Path) -> None
     assert not (tmp_path / "out.npz").exists()
 
 
+@pytest.mark.full
 def test_devices_and_targets_say_what_is_there_and_why_the_rest_is_not() -> None:
     status, output, _ = scheduler("devices", "--json")
     found = json.loads(output)

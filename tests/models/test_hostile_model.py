@@ -51,6 +51,7 @@ def test_manifest_and_pages_keep_the_models_names(bundle: Path) -> None:
     assert {"run", "file", VALUES["mul_2"]} <= sources
 
 
+@pytest.mark.full
 def test_the_wrapper_computes_what_the_command_does(bundle: Path, tmp_path: Path) -> None:
     given = inputs(5, 7)
     with (tmp_path / "in.npz").open("wb") as file:

@@ -24,6 +24,7 @@ VERIFIED = {
 COMPILED_ONLY = {"gpt2_124m": ("gfx950",), "llama3_8b_1layer": ("gfx90a",)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", VERIFIED)
 def test_a_model_compiles_for_gpus_and_its_kernels_are_right(
     model: str, cache: CodeCache, tmp_path: Path
@@ -38,6 +39,7 @@ def test_a_model_compiles_for_gpus_and_its_kernels_are_right(
         assert findings[-1].name == "whole graph"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", COMPILED_ONLY)
 def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) -> None:
     bundle = compiled(model, COMPILED_ONLY[model], cache, tmp_path / model)
@@ -45,6 +47,7 @@ def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) ->
     assert_valid_code(bundle, COMPILED_ONLY[model])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["cpu-gfx1100", "cpu-gfx1201", "cpu-gfx1030", "cpu-gfx950"])
 def test_other_waves_and_matrix_instructions_give_the_same_results(
     target: str, cache: CodeCache, tmp_path: Path

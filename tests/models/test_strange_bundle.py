@@ -51,6 +51,7 @@ def inputs(bundle: Path, folder: Path) -> list[str]:
     return [*files, "--bind", "s0=5", "--bind", "s1=7"]
 
 
+@pytest.mark.full
 def test_what_this_user_compiled_is_run_without_asking(bundle: Path, tmp_path: Path) -> None:
     assert main(["run", str(bundle), *inputs(bundle, tmp_path)]) == 0
     assert (tmp_path / "out.npz").exists()
@@ -90,6 +91,7 @@ def test_at_a_terminal_one_is_asked(
     os.close(ours)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(bool(fence.in_force().missing), reason="this machine lacks parts of the fence")
 def test_what_somebody_trusts_is_still_fenced(
     bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], cache: CodeCache

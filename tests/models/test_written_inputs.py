@@ -54,6 +54,7 @@ def _wrapper(bundle: Path) -> Any:
     return module
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decompose", [False, True], ids=["plain", "decomposed"])
 def test_what_a_model_writes_is_written_back(
     decompose: bool, cache: CodeCache, tmp_path: Path
@@ -104,6 +105,7 @@ def test_what_a_model_writes_is_written_back(
     assert held["calls"] == 9, "nothing is written where a call fails"
 
 
+@pytest.mark.full
 def test_what_nothing_computes_leaves_the_other_outputs(cache: CodeCache, tmp_path: Path) -> None:
     """relu(linear(x)) and the exponential of an op that nothing knows."""
     document = _with_op("mylib.frobnicate.default", [])
@@ -146,6 +148,7 @@ def test_what_nothing_computes_leaves_the_other_outputs(cache: CodeCache, tmp_pa
     assert last is None
 
 
+@pytest.mark.full
 def test_a_dead_node_that_nothing_knows_does_no_harm(cache: CodeCache, tmp_path: Path) -> None:
     document = _with_op("mylib.frobnicate.default", [])
     document[G]["graph"]["outputs"] = [_tensor("relu")]
@@ -157,6 +160,7 @@ def test_a_dead_node_that_nothing_knows_does_no_harm(cache: CodeCache, tmp_path:
     assert all(one["passed"] for one in json.loads(output)["findings"])
 
 
+@pytest.mark.full
 def test_an_op_in_place_that_nothing_knows_is_what_its_memory_needs(
     cache: CodeCache, tmp_path: Path
 ) -> None:

@@ -3,9 +3,16 @@
 ``--tier quick`` leaves out what is marked ``full`` or ``long``; ``--tier full``, which is what
 pytest does by itself, leaves out ``long``; ``--tier long`` runs nothing else. A test that is named
 by its own address (``FILE::TEST``) runs whatever its tier.
+
+Of a parametrised test some cases can be left to the tier below: ``@pytest.mark.full(but=["f16"])``
+has ``[f16]`` run with the quick tests, ``@pytest.mark.long(but=3)`` the first case and every third
+after it with the full ones.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import HealthCheck
@@ -35,17 +42,64 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.load_profile("random" if is_long else "fixed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -k takes cases out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[LEFT_OUT] = [item.nodeid for item in items if tier_of(item) == "long"]
+    tiers = _tiers(items)
+    config.stash[LEFT_OUT] = [
+        one.nodeid for one, tier in zip(items, tiers, strict=True) if tier == "long"
+    ]
     if any("::" in argument for argument in config.args):
         return
+    if unknown := sorted(_unknown_cases(items)):
+        raise pytest.UsageError("no such case is left to the tier below: " + ", ".join(unknown))
     asked = config.getoption("tier")
     runs = {"quick": ("quick",), "full": ("quick", "full"), "long": ("long",)}[asked]
-    kept = [item for item in items if tier_of(item) in runs]
-    config.hook.pytest_deselected(items=[item for item in items if tier_of(item) not in runs])
+    kept = [one for one, tier in zip(items, tiers, strict=True) if tier in runs]
+    config.hook.pytest_deselected(
+        items=[one for one, tier in zip(items, tiers, strict=True) if tier not in runs]
+    )
     items[:] = kept
 
 
-def tier_of(item: pytest.Item) -> str:
-    """The dearest tier that a test, its class or its file is marked with."""
-    return next((name for name in ("long", "full") if item.get_closest_marker(name)), "quick")
+def _tiers(items: Iterable[pytest.Item]) -> list[str]:
+    """Of each test, by the markers of itself, its class or its file."""
+    seen: Counter[str] = Counter()
+    tiers = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        tiers.append(_tier(item, seen[test]))
+        seen[test] += 1
+    return tiers
+
+
+def _tier(item: pytest.Item, number: int) -> str:
+    """The tier of a test's case, which is the ``number``-th of that test."""
+    full, long = (item.get_closest_marker(name) for name in ("full", "long"))
+    if full and _is_left(full, item, number):
+        return "quick"
+    if long and not _is_left(long, item, number):
+        return "long"
+    return "full" if full else "quick"
+
+
+def _is_left(marker: pytest.Mark, item: pytest.Item, number: int) -> bool:
+    """Whether the case belongs to the tier below the marker's."""
+    but: int | Sequence[str] = marker.kwargs.get("but", ())
+    return number % but == 0 if isinstance(but, int) else _case(item) in but
+
+
+def _case(item: pytest.Item) -> str:
+    return getattr(getattr(item, "callspec", None), "id", "")
+
+
+def _unknown_cases(items: list[pytest.Item]) -> set[str]:
+    """What markers leave to the tier below though no test has such a case."""
+    named = {
+        f"{item.nodeid.partition('[')[0]}[{case}]"
+        for item in items
+        for name in ("full", "long")
+        if (marker := item.get_closest_marker(name))
+        and not isinstance(marker.kwargs.get("but", ()), int)
+        for case in marker.kwargs.get("but", ())
+    }
+    return named - {item.nodeid for item in items}

@@ -41,6 +41,7 @@ def test_a_model_is_taken_through_its_kernels(tmp_path: Path) -> None:
     assert found.kernels >= 2
 
 
+@pytest.mark.full
 def test_a_wrong_number_and_a_model_that_torch_does_not_export_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

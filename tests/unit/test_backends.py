@@ -105,6 +105,7 @@ def test_a_bundle_of_it_is_written_read_and_right(
         assert [(one.name, one.passed) for one in findings] == [(name, True), ("whole graph", True)]
 
 
+@pytest.mark.full
 def test_candidates_of_it_are_measured_in_the_worker_process(
     plan: Schedule, cache: CodeCache
 ) -> None:

@@ -104,6 +104,7 @@ def randn(dtype: Any, *size: int) -> Any:
     return torch.randn(*size, generator=torch.Generator().manual_seed(7)).to(dtype)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_it_is_one_operation_whatever_the_length(tmp_path: Path, decompose: bool) -> None:
     module = Gemma2Attention(torch.float64)

@@ -159,6 +159,7 @@ def test_triton_gets_the_compiler_that_is_there(
     assert c_compiler({"PATH": ""}, tmp_path) is None
 
 
+@pytest.mark.full
 def test_the_bundled_compiler_stands_in_for_triton(tmp_path: Path) -> None:
     """Its script makes a library, as Triton asks it to."""
     found = c_compiler({"PATH": ""}, tmp_path)

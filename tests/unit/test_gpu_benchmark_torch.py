@@ -69,6 +69,7 @@ def test_views_round_nothing() -> None:
     assert bound_of(twice, torch.bfloat16) == pytest.approx(eps * 2**0.5)
 
 
+@pytest.mark.full
 def test_a_sample_runs_in_torch_with_weights_put_in() -> None:
     image = torch.randn(2, 3, 224, 224, dtype=torch.float16)
     program = program_of(samples.path("vit_2layer"), (image,), "cpu")

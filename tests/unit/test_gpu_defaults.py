@@ -120,6 +120,7 @@ def test_rows_are_read_again_and_measured_ones_left_out(tmp_path: Path) -> None:
     assert before(Namespace(resume=False, json=file), row_of) == []
 
 
+@pytest.mark.full
 def test_without_a_gpu_nothing_is_measured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

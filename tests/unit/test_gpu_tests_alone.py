@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 # What a machine that only measures does not have.
 OF_THE_SITE = {
@@ -16,6 +18,7 @@ OF_THE_SITE = {
 }
 
 
+@pytest.mark.full
 def test_they_need_neither_the_site_nor_hip_python() -> None:
     """They are collected by the command's own settings, with the others' packages kept out."""
     code = f"""

@@ -72,6 +72,7 @@ def test_no_kernel_looks_at_all_nodes_of_the_model() -> None:
     assert _passes(long_models.products(SHORT)) == _passes(long_models.products(SHORT * 2))
 
 
+@pytest.mark.full(but=["chain"])
 @pytest.mark.parametrize("model", [long_models.chain, long_models.products, long_models.wide])
 def test_a_model_six_times_as_long_takes_six_times_as_many_calls(
     model: Callable[[int], Graph],

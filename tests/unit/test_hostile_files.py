@@ -21,6 +21,7 @@ from tests.unit.test_pt2 import G, _arg, _int, _meta, _node, _tensor, _unary, mo
 FILES = 60
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("start", range(0, FILES, 20))
 def test_mutated_files_are_made_or_refused_in_one_line(tmp_path: Path, start: int) -> None:
     for index in range(start, start + 20):

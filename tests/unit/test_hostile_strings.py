@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import cycle
 from pathlib import Path
 
+import pytest
+
 from tests.attacks.strings import TEXTS, Counts, Files, attack_bundle, attack_models, places
 from tests.support import exported
 
 
+@pytest.mark.full
 def test_no_text_of_a_file_becomes_code(tmp_path: Path) -> None:
     counts = Counts()
     turn = cycle(TEXTS)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
     path
@@ -85,6 +87,7 @@ def is_command(path: Path) -> bool:
     return "commands" in path.relative_to(ROOT).parts[:-1]
 
 
+@pytest.mark.full
 def test_flags_are_named_by_commands_alone() -> None:
     """The engine and the pages speak of the thing; a command adds its flag to the message."""
     found = {

@@ -158,6 +158,7 @@ def test_an_operation_with_its_trees_changed_is_the_same_but_for_what_it_reads()
         assert (changed.points, changed.loops) == (operation.points, operation.loops)
 
 
+@pytest.mark.full
 def test_nodes_come_first_and_once() -> None:
     for operation in found():
         more = operation.with_nodes(("a", *operation.nodes[:1]))

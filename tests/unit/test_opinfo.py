@@ -50,6 +50,7 @@ def test_right_ops_pass_at_every_level(tmp_path: Path) -> None:
     assert len(found) == 6
 
 
+@pytest.mark.full
 def test_the_samples_are_the_same_at_every_call() -> None:
     first, second = some("sub", "f32", 3), some("sub", "f32", 3)
     for one, other in zip(first, second, strict=True):

@@ -586,6 +586,7 @@ def test_a_member_that_lies_about_its_size_is_rejected(tmp_path: Path) -> None:
         read(_bad_file(tmp_path, bytes(content)))
 
 
+@pytest.mark.full
 def test_a_document_of_very_many_parts_is_rejected(tmp_path: Path) -> None:
     # Not very compressible, so that only the count speaks against it.
     text = ",".join(f"[{i * 7919 % 1000}]" for i in range(7_000_000))

@@ -100,6 +100,7 @@ def _outputs(graph: Graph, values: dict[str, Any], seed: int) -> dict[str, Any]:
     return run(graph, values, {SEED: seed})
 
 
+@pytest.mark.full
 def test_kernels_draw_what_the_reference_draws(tmp_path: Path) -> None:
     x = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1))
     _, graph = export(as_module(_drawing), (x,), tmp_path)

@@ -76,6 +76,7 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
+@pytest.mark.full
 def test_a_release_is_built_committed_and_tagged(
     repository: Path, release: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,6 +194,7 @@ def no_place(root: Path) -> None:
     (root / ".gitignore").write_text("dist\n")
 
 
+@pytest.mark.full(but=["broken_build-the build failed: "])
 @pytest.mark.parametrize(
     ("broken", "words"),
     [

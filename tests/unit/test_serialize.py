@@ -92,6 +92,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return with_digest(graph)
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=60)
 @given(graphs())
 def test_any_graph_comes_back_as_it_was(graph: Graph) -> None:
@@ -129,6 +130,7 @@ def test_samples_come_back_as_they_were(name: str) -> None:
     assert graph_from_json(json.loads(json.dumps(graph_to_json(graph)))) == graph
 
 
+@pytest.mark.full
 def test_digest_does_not_depend_on_process_or_name() -> None:
     program = (
         "import sys; from pathlib import Path; from scheduler.frontends.pt2 import read;"
@@ -178,6 +180,7 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 ]
 
 
+@pytest.mark.full(but=6)
 @pytest.mark.parametrize(("damage", "named"), DAMAGES)
 def test_damage_is_one_clear_line(damage: Callable[[dict[str, Any]], object], named: str) -> None:
     data = copy.deepcopy(graph_to_json(read(SAMPLES / "gpt2_2layer.pt2")))

@@ -170,6 +170,7 @@ def test_matrix_multiplications(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (a, b, s, t), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_convolutions(tmp_path: Path, decompose: bool) -> None:
     x, w = _randn(2, 6, 9, 8), _randn(12, 3, 3, 2)
@@ -290,6 +291,7 @@ def test_pooling(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (_randn(2, 4, 10, 9),), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_views_and_shapes(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, one: Any) -> Any:
@@ -318,6 +320,7 @@ def test_views_and_shapes(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(lambda x, o: every(x, o[:, :1])), (X, one), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_indexing(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, i: Any, mask: Any) -> Any:

@@ -73,6 +73,7 @@ def test_arithmetic_and_types(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(arithmetic), args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @BOTH
 def test_parts(tmp_path: Path, decompose: bool) -> None:
     def parts(z: Any, x: Any) -> tuple[Any, ...]:

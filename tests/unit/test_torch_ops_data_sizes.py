@@ -23,6 +23,7 @@ def checked(number: int, end: int = 100) -> int:
     return number
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_what_a_mask_selects(tmp_path: Path, decompose: bool) -> None:
     def f(x: Any) -> Any:

@@ -59,6 +59,7 @@ def test_branches_within_branches_and_loops(tmp_path: Path) -> None:
     agree(Weighted(every), (X,), tmp_path)
 
 
+@pytest.mark.full
 def test_a_loop_goes_on_while_its_condition_holds(tmp_path: Path) -> None:
     def loop(layer: Any, x: Any) -> Any:
         def goes_on(i: Any, y: Any) -> Any:
@@ -91,6 +92,7 @@ def test_a_loop_goes_on_until_it_has_converged(tmp_path: Path) -> None:
     agree(as_module(roots), (X,), tmp_path)
 
 
+@pytest.mark.full
 def test_a_loop_hands_on_what_it_got_and_fixed_values(tmp_path: Path) -> None:
     def fibonacci(x: Any, flag: Any) -> Any:
         def goes_on(i: Any, a: Any, b: Any, fixed: Any, on: Any) -> Any:
@@ -143,6 +145,7 @@ def test_a_scan_over_many_slices_is_a_loop(tmp_path: Path) -> None:
     agree(as_module(loop), (X.repeat(30, 1),), tmp_path)
 
 
+@pytest.mark.full
 def test_a_recurrent_cell_over_many_steps(tmp_path: Path) -> None:
     def loop(layer: Any, x: Any) -> Any:
         def step(hidden: Any, x: Any) -> Any:
@@ -162,6 +165,7 @@ def test_a_function_of_many_slices(tmp_path: Path) -> None:
     agree(Weighted(every), (X.repeat(100, 2).reshape(100, 6, 4),), tmp_path)
 
 
+@pytest.mark.full
 def test_loops_over_as_many_slices_as_the_model_is_given(tmp_path: Path) -> None:
     def every(layer: Any, x: Any) -> Any:
         def step(carried: Any, x: Any) -> Any:

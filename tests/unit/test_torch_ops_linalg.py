@@ -58,6 +58,7 @@ def test_factors(tmp_path: Path) -> None:
     agree(as_module(every), (A, B, TALL), tmp_path)
 
 
+@pytest.mark.full
 def test_spectra(tmp_path: Path) -> None:
     def every(a: Any, b: Any, tall: Any) -> Any:
         u, s, vh = LA.svd(tall, full_matrices=False)

@@ -59,6 +59,7 @@ def test_losses_of_classes(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (*args, shares), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_losses_of_elements(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, y: Any, p: Any, q: Any, sign: Any) -> Any:
@@ -94,6 +95,7 @@ def test_losses_of_elements(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_losses_of_vectors(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, y: Any, z: Any, sign: Any) -> Any:

@@ -56,6 +56,7 @@ def test_spaced_numbers_and_triangles(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (_randn(4),), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_windows_and_weights(tmp_path: Path, decompose: bool) -> None:
     def every(v: Any, g: Any) -> Any:

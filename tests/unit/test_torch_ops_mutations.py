@@ -39,6 +39,7 @@ def cache() -> Any:
     return Cache()
 
 
+@pytest.mark.full(but=["plain"])
 @BOTH
 def test_a_cache_and_counters(tmp_path: Path, decompose: bool) -> None:
     x = torch.rand(2, 2, 3, dtype=torch.float64)

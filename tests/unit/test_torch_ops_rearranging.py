@@ -17,6 +17,7 @@ def _randn(*size: int) -> Any:
     return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_diagonals_and_turns(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, i: Any) -> Any:
@@ -39,6 +40,7 @@ def test_diagonals_and_turns(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (_randn(3, 4, 5), i), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_pieces_and_joins(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, i: Any) -> Any:
@@ -78,6 +80,7 @@ def test_pieces_and_joins(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(every), (_randn(3, 4, 5), i), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_shuffles_and_second_names(tmp_path: Path, decompose: bool) -> None:
     aten = torch.ops.aten

@@ -57,6 +57,7 @@ def test_recurrent_layers(tmp_path: Path) -> None:
     agree(Layers().double(), (_randn(5, 2, 3),), tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_recurrent_layers_as_torch_decomposes_them_on_a_cpu(tmp_path: Path) -> None:
     class Model(nn.Module):

@@ -22,6 +22,7 @@ X = _randn(1, 2, 7, 9)
 SIZES = [(5, 13), (14, 18), (7, 3), (49, 1), (1, 61)]
 
 
+@pytest.mark.full
 def test_nearest_pixels(tmp_path: Path) -> None:
     def every(x: Any, single: Any, bytes_: Any, volume: Any) -> Any:
         made = []

@@ -16,6 +16,7 @@ def _randn(*size: int) -> Any:
     return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_gradient(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, i: Any, p: Any, q: Any) -> Any:

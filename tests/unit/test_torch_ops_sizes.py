@@ -22,6 +22,7 @@ def rows() -> Any:
     return torch.randn(6, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_floats_of_sizes(tmp_path: Path, decompose: bool) -> None:
     def f(x: Any) -> Any:
@@ -70,6 +71,7 @@ def test_truth_values_and_choices_of_sizes(tmp_path: Path, decompose: bool) -> N
     agree(as_module(f), (rows(),), tmp_path, decompose=decompose, **DYNAMIC)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_what_is_read_from_a_tensor_is_a_number(tmp_path: Path, decompose: bool) -> None:
     def f(x: Any) -> Any:

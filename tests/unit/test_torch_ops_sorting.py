@@ -131,6 +131,7 @@ def test_running_results(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=2)
 @DECOMPOSED
 def test_integrals_and_differences(tmp_path: Path, decompose: bool) -> None:
     def uses(y: Any, x: Any, ints: Any, flags: Any) -> Any:
@@ -168,6 +169,7 @@ def test_searches(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=2)
 @DECOMPOSED
 def test_membership(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, few: Any, special: Any, many: Any) -> Any:

@@ -25,6 +25,7 @@ def _ints(low: int, high: int, *size: int) -> Any:
     return torch.randint(low, high, size, generator=torch.Generator().manual_seed(3))
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_special_functions(tmp_path: Path, decompose: bool) -> None:
     functions = [
@@ -86,6 +87,7 @@ def test_special_functions_of_the_reference_alone(tmp_path: Path) -> None:
     agree(as_module(every), (x, x + 1.5, n), tmp_path)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_pairs_of_numbers(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, y: Any, i: Any, j: Any) -> Any:

@@ -29,6 +29,7 @@ X = _randn(3, 4, 5)
 GAPS = torch.where(_ints(3, 3, 4, 5) == 0, NAN, X)
 
 
+@pytest.mark.full(but=2)
 @DECOMPOSED
 def test_counts_and_extremes(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, gaps: Any, ints: Any, flags: Any, scalar: Any) -> Any:
@@ -90,6 +91,7 @@ def test_reductions_at_their_edges(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=2)
 @DECOMPOSED
 def test_norms(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, single: Any) -> Any:
@@ -115,6 +117,7 @@ def test_norms(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), (X, X.float()), tmp_path, decompose=decompose)
 
 
+@pytest.mark.full(but=2)
 @DECOMPOSED
 def test_distances(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, y: Any, rows: Any) -> Any:

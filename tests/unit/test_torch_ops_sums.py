@@ -63,6 +63,7 @@ def test_einsum(tmp_path: Path) -> None:
     agree(as_module(every), (_randn(2, 3, 5, 4), _randn(2, 3, 6, 4), _randn(4, 4), i), tmp_path)
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_products_of_several_kinds(tmp_path: Path, decompose: bool) -> None:
     def every(x: Any, m: Any, i: Any) -> Any:

@@ -67,6 +67,7 @@ def test_scatter_reduce(tmp_path: Path, decompose: bool) -> None:
     agree(module, args, tmp_path, decompose=decompose)
 
 
+@pytest.mark.full
 def test_combining_in_each_type(tmp_path: Path) -> None:
     def every(i: Any, *tensors: Any) -> Any:
         made = []

@@ -95,6 +95,7 @@ def expected(module: Any, args: tuple[Any, ...], program: Any) -> dict[str, Any]
     return values
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [transformer, resnet])
 def test_a_training_step_lowers_whole_and_is_right(make: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)

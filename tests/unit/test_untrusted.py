@@ -47,6 +47,7 @@ def test_what_is_read_apart_is_what_is_read_here() -> None:
     assert untrusted.read_graph(SAMPLE) == graph_to_json(pipeline.load(SAMPLE))
 
 
+@pytest.mark.full
 def test_a_graph_that_can_be_prepared_passes_and_one_that_cannot_says_why(tmp_path: Path) -> None:
     untrusted.try_out(SAMPLE, ["gfx942", "cpu"], Limits())
     (tmp_path / "m.pt2").write_bytes(b"nothing")
@@ -84,6 +85,7 @@ def test_a_reader_that_was_taken_over_gets_nowhere(
         untrusted.read_graph(SAMPLE, Limits(memory_bytes=1 << 30))
 
 
+@pytest.mark.full
 def test_what_takes_too_much_memory_is_turned_down(tmp_path: Path) -> None:
     file = tmp_path / "large.pt2"
     with zipfile.ZipFile(file, "w") as archive:  # not compressed: nothing is told by its size

@@ -23,6 +23,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return bundle_of(graph, folder / "bundle", ("gfx90a", "cpu-gfx90a"))
 
 
+@pytest.mark.full
 def test_instructions_agree_with_the_source_and_the_reference(bundle: Bundle) -> None:
     found = judge(bundle.folder, "small", "gfx90a", 19)
     assert [each.wrong for each in found] == [""] * len(bundle.manifest.kernels)

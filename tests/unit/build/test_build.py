@@ -92,6 +92,7 @@ def test_the_second_build_compiles_nothing(toolchain: Toolchain, cache: CodeCach
     assert second.to_json() == first.to_json()
 
 
+@pytest.mark.full(but=["source"])
 @pytest.mark.parametrize("changed", ["source", "name", "target", "flags", "version", "driver"])
 def test_whatever_decides_the_output_is_in_the_key(
     changed: str, toolchain: Toolchain, cache: CodeCache

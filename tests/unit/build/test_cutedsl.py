@@ -38,6 +38,7 @@ def built(source: str, toolchain: Toolchain, cache: CodeCache) -> Build | Reject
     return build(named(source, "go"), "go", SM_90, toolchain, cache, source_file=SOURCE_FILE)
 
 
+@pytest.mark.full
 def test_a_source_becomes_a_library_with_its_listing_and_resources(
     toolchain: Toolchain, shared_cache: CodeCache
 ) -> None:
@@ -73,6 +74,7 @@ def test_instructions_belong_to_lines_of_the_source(
     assert "nvdisasm warning" not in listing
 
 
+@pytest.mark.full
 def test_two_kernels_and_the_shared_memory_that_a_launch_asks_for(
     toolchain: Toolchain, shared_cache: CodeCache
 ) -> None:
@@ -83,6 +85,7 @@ def test_two_kernels_and_the_shared_memory_that_a_launch_asks_for(
     assert made.resources["go_second_1"]["shared_bytes"] == 0
 
 
+@pytest.mark.full
 def test_a_kernel_that_spills_has_its_resources_too(
     toolchain: Toolchain, shared_cache: CodeCache
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_kernel_that_spills_has_its_resources_too(
     assert facts["spill_store_bytes"] > 0 and facts["spill_load_bytes"] > 0
 
 
+@pytest.mark.full
 def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_path: Path) -> None:
     once, again = (
         built(TWO, toolchain, CodeCache(tmp_path / folder)) for folder in ("a", "a longer name")
@@ -113,6 +117,7 @@ def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_
         assert (once.directory / file).read_bytes() == (again.directory / file).read_bytes(), file
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -133,6 +138,7 @@ def test_a_source_that_does_not_compile_is_rejected_at_its_line(
     assert re.search(reason, made.reason), made
 
 
+@pytest.mark.full
 def test_a_source_that_takes_too_long_is_stopped(toolchain: Toolchain, cache: CodeCache) -> None:
     endless = ADD.replace("import cutlass\n", "while True:\n    pass\n", 1)
     made = build(

@@ -36,6 +36,7 @@ def headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
+@pytest.mark.full(but=["gfx942"])
 @pytest.mark.parametrize("target", ["gfx942", "sm_90", "cpu"])
 def test_what_the_preprocessor_reads_is_found(
     target: str, toolchain: Toolchain, tmp_path: Path

@@ -116,6 +116,7 @@ def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
     assert done.output == "before\n"
 
 
+@pytest.mark.full
 def test_processes_that_build_the_same_at_once_agree(
     toolchain: Toolchain, cache: CodeCache, tmp_path: Path
 ) -> None:

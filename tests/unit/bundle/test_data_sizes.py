@@ -56,6 +56,7 @@ def inputs(bundle: reader.Bundle, t: list[int], above: int) -> dict[str, Any]:
     return {first: x, second: np.asarray(t)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("above", [0, 2, 6])
 def test_it_gives_what_torch_gives(bundle: reader.Bundle, above: int, tmp_path: Path) -> None:
     values = inputs(bundle, [5, above], above)
@@ -78,6 +79,7 @@ def test_it_gives_what_torch_gives(bundle: reader.Bundle, above: int, tmp_path: 
             np.testing.assert_allclose(outputs[name], tensor.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.full
 def test_every_kernel_and_the_whole_graph_verify(bundle: reader.Bundle) -> None:
     findings = verify(bundle, "cpu", hints(bundle.manifest.symbols))
     assert [one.passed for one in findings] == [True] * len(findings)
@@ -91,6 +93,7 @@ def test_who_runs_it_does_not_say_what_the_data_say(bundle: reader.Bundle) -> No
     check_backed({"s0": 3})
 
 
+@pytest.mark.full
 def test_a_size_that_the_model_does_not_take_is_one_clear_line(
     bundle: reader.Bundle, tmp_path: Path
 ) -> None:

@@ -156,6 +156,7 @@ def _single(value: Any) -> Any:
     return value.astype(np.float32) if value.dtype == np.float64 else value
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("made", ["solved"], indirect=True)
 def test_what_has_no_kernel_runs_in_each_step(made: Made) -> None:
     manifest = made.bundle.manifest
@@ -176,6 +177,7 @@ def test_the_wrapper_leaves_out_a_loop_that_needs_the_reference(made: Made, tmp_
     assert "Traceback" not in wrong
 
 
+@pytest.mark.full
 def test_all_of_a_loop_is_kernels(made: Made) -> None:
     manifest = made.bundle.manifest
     assert manifest.externs == ()
@@ -186,6 +188,7 @@ def test_all_of_a_loop_is_kernels(made: Made) -> None:
         assert all(loop.node in call.nodes for call in body)
 
 
+@pytest.mark.full
 def test_it_gives_what_torch_gives(made: Made, tmp_path: Path) -> None:
     got = run_fenced(made.bundle, "cpu", "cpu", hints(made.bundle.manifest.symbols), made.values)
     for name, tensor in zip(made.bundle.manifest.outputs, made.expected, strict=True):
@@ -209,12 +212,14 @@ def _wrapper(made: Made, folder: Path, written: Path, file: str = "wrapper.py") 
     return done.stderr if done.returncode else ""
 
 
+@pytest.mark.full
 def test_every_kernel_and_the_whole_graph_verify(made: Made) -> None:
     findings = verify(made.bundle, "cpu", hints(made.bundle.manifest.symbols))
     assert [one.passed for one in findings] == [True] * len(findings), findings
     assert {one.name for one in findings} > {"whole graph"}
 
 
+@pytest.mark.full(but=["counted", "slices", "layer"])
 def test_as_many_steps_as_the_model_is_given(made: Made) -> None:
     """Two slices, and more than the kernels were chosen for."""
     symbols = made.bundle.manifest.symbols

@@ -56,6 +56,7 @@ def test_what_other_targets_cannot_run_does_not_serve(targets: tuple[str, ...]) 
     assert languages(linear(4096, 768, 768), *targets) == ["HIP"]
 
 
+@pytest.mark.full
 def test_the_command_compiles_each_kernel_in_its_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

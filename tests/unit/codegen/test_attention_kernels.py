@@ -155,6 +155,7 @@ CASES = {
 BOUND = {F16: 2e-3, BF16: 2e-2, F32: 2e-6, F64: 1e-14}
 
 
+@pytest.mark.full(but=["f16, symbolic rows"])
 @pytest.mark.parametrize("name", CASES)
 def test_attention_gives_what_numpy_gives(name: str) -> None:
     make, args, kwargs, rows = CASES[name]
@@ -180,6 +181,7 @@ def test_a_row_without_any_column_gives_zeros() -> None:
     assert (run(made.generate(made.default_config()), memory, {"s27": 1})["o"] == 0).all()
 
 
+@pytest.mark.full
 def test_a_row_without_any_column_gives_nan_where_a_softmax_does() -> None:
     for dtype, columns in ((F32, 5), (F16, 2000)):
         made = attention(dtype, 3, columns, 16, 16, mask=BOOL, safe=False)
@@ -194,6 +196,7 @@ def test_a_row_without_any_column_gives_nan_where_a_softmax_does() -> None:
         assert np.isfinite(rows[:, ::2]).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [{"safe": False}, {"safe": False, "cap": 30.0}, {}])
 def test_a_row_that_f32s_least_number_hides_averages_all_columns(options: dict) -> None:
     for dtype, rows, columns, hidden in ((F32, 4, 140, 140), (BF16, 3, 1300, 64)):
@@ -211,6 +214,7 @@ def test_a_row_that_f32s_least_number_hides_averages_all_columns(options: dict) 
             assert np.abs(got - want).max() <= BOUND[dtype], target
 
 
+@pytest.mark.full
 def test_every_configuration_that_serves_agrees() -> None:
     made = attention(F16, 40, 45, 32, 48, causal=True)
     rng = np.random.default_rng(9)
@@ -231,6 +235,7 @@ def test_what_does_not_fit_lds_is_rejected() -> None:
     assert made.reject(made.default_config()) is None
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"])
 def test_defaults_use_matrix_instructions_and_do_not_spill(target: str) -> None:
     node, lowered = attention_node(F16, S, 512, 64, 64)

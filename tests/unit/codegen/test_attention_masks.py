@@ -77,6 +77,7 @@ def _want(memory: dict, seen: np.ndarray, scale: float) -> np.ndarray:
     return np.einsum("bhrc,bhcd->brhd", weights, v)
 
 
+@pytest.mark.full(but=["cpu-0.2-4-causal, of 20"])
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize(("target", "scale", "splits"), [("cpu", 0.2, 4), ("cpu-gfx1201", -0.2, 1)])
 def test_rows_see_what_the_mask_says(name: str, target: str, scale: float, splits: int) -> None:
@@ -128,6 +129,7 @@ READ = {
 }
 
 
+@pytest.mark.full(but=["cpu-f16"])
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1030"])
 def test_masks_in_packs_give_what_elements_give(name: str, target: str) -> None:

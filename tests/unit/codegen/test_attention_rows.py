@@ -30,6 +30,7 @@ CASES = {
 }
 
 
+@pytest.mark.full(but=["cpu-one query, two heads a key"])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1201"])
 def test_heads_that_share_keys_give_what_each_gives(name: str, target: str) -> None:

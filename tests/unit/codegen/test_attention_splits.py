@@ -29,6 +29,7 @@ SHARED = {
 }
 
 
+@pytest.mark.full(but=["f16, three rows-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1100"])
 @pytest.mark.parametrize("name", SHARED)
 def test_blocks_that_share_keys_give_what_one_gives(name: str, target: str) -> None:
@@ -64,6 +65,7 @@ def _softmax_of_row(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
         return powers / powers.sum() @ values
 
 
+@pytest.mark.full(but=["1-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1201", "cpu-gfx1030"])
 @pytest.mark.parametrize("splits", [1, 4])
 def test_what_is_no_number_stays_in_its_row(target: str, splits: int) -> None:

@@ -66,6 +66,7 @@ def check(made: Mapping[str, np.ndarray], x: np.ndarray, axis: int, where: objec
         assert close, (kind, where)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("lanes", [8, 32, 256])
 def test_every_kind_of_reduction_wherever_rows_begin(lanes: int) -> None:
     config = {"lanes": lanes, "vector": 4, "keep": False}
@@ -115,6 +116,7 @@ def check_softmax(caller: TemplateCaller, count: int, length: int, target: str) 
     assert np.allclose(found, want, rtol=2**-7, atol=1e-6), (count, length, target)
 
 
+@pytest.mark.full
 def test_a_softmax_keeps_odd_rows_in_registers() -> None:
     """Of every length: in registers, too long for them, aligned, and of a few steps."""
     made = weighted_softmax(BF16)
@@ -127,12 +129,14 @@ def test_a_softmax_keeps_odd_rows_in_registers() -> None:
             check_softmax(caller, count, length, target)
 
 
+@pytest.mark.full(but=["isa:gfx942"])
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 def test_the_instructions_of_a_softmax(target: str) -> None:
     made = weighted_softmax(BF16)
     check_softmax(made.generate(made.default_config()), 2, 331, target)
 
 
+@pytest.mark.full
 def test_odd_rows_of_a_known_length() -> None:
     """Of no multiple of anything they are cut; what packs of half the width divide is not."""
     made = whole(FLOATS, (6, 1023), (1,), F32)
@@ -171,6 +175,7 @@ def test_what_is_cut_moves_with_the_rows() -> None:
     assert moving == ["x", "y"]
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("config", [rows(4, 4), rows(16, 2)], ids=str)
 def test_long_rows_that_blocks_share(config: Config) -> None:
     made = whole(FLOATS, (R, C), (1,), F32, LONG)
@@ -183,6 +188,7 @@ def test_long_rows_that_blocks_share(config: Config) -> None:
             check(found, x, 1, (count, length, target))
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("config", [columns(4, 4), columns(1, 2), columns(16, 4, 4)], ids=str)
 def test_columns(config: Config) -> None:
     """In packs where their number allows it, apart where it does not."""
@@ -196,6 +202,7 @@ def test_columns(config: Config) -> None:
             check(found, x, 0, (count, length, target))
 
 
+@pytest.mark.full(but=["isa:gfx950"])
 @pytest.mark.parametrize("target", ["isa:gfx950", "isa:gfx1100"])
 def test_the_instructions_of_columns(target: str) -> None:
     """Of two outer axes, of which the inner one is no multiple of a pack."""
@@ -218,6 +225,7 @@ def test_defaults_read_packs() -> None:
     assert scan(ReductionKind.SUM, R, C, F16, TURNED, turned=True).default_config()["columns"] == 8
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     "config",
     [
@@ -240,6 +248,7 @@ def test_scans_wherever_rows_begin(config: Config) -> None:
             assert (found.reshape(count, length) == np.cumsum(x, 1)).all(), (length, target)
 
 
+@pytest.mark.full(but=["cpu"])
 @pytest.mark.parametrize("target", ["cpu", "isa:gfx942", "isa:gfx1100"])
 def test_a_scan_of_another_ones_results(target: str) -> None:
     made = scan(ReductionKind.MAX, R, C, F32, LONG, places=True)
@@ -254,6 +263,7 @@ def test_a_scan_of_another_ones_results(target: str) -> None:
         assert (found["places"].reshape(count, -1) == last).all()
 
 
+@pytest.mark.full(but=["sum"])
 @pytest.mark.parametrize("kind", [ReductionKind.SUM, ReductionKind.MAX])
 def test_scans_of_columns(kind: ReductionKind) -> None:
     made = scan(kind, R, C, I64, TURNED, turned=True)
@@ -279,6 +289,7 @@ def kernels() -> Iterator[TemplateCaller]:
     yield across.generate(scan_columns(8, 64))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
 def test_one_text_builds_for_every_target(target: str) -> None:
     for caller in kernels():
@@ -287,6 +298,7 @@ def test_one_text_builds_for_every_target(target: str) -> None:
             assert resources[launch.function]["scratch_bytes"] == 0, launch.function
 
 
+@pytest.mark.full
 def test_the_same_text_builds_for_nvidia() -> None:
     (toolchain,) = (one for one in cuda_compilers(Search(cache=KEPT)) if one.name == NAME)
     for caller in kernels():

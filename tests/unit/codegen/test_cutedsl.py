@@ -167,6 +167,7 @@ def test_a_node_without_a_template_says_so_among_its_candidates() -> None:
 # -- random trees ---------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @settings(
     max_examples=60,
     deadline=None,
@@ -190,6 +191,7 @@ def test_every_function_of_every_type_gives_what_numpy_gives(dtype: DType) -> No
     assert not made.faults(cutedsl.run(made.template.generate(CONFIG), made.memory))
 
 
+@pytest.mark.full
 def test_random_trees_compile() -> None:
     """By NVIDIA's own compiler, whose rules are not all said anywhere."""
     made = random_problem(7, 27).template

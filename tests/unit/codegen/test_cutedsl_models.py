@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 
 from scheduler import pipeline
 from scheduler.benchmark.gate import check_outputs
@@ -39,5 +40,6 @@ def pointwise_kernels(seed: int) -> int:
     return checked
 
 
+@pytest.mark.full
 def test_random_models_pass_the_gate() -> None:
     assert sum(map(pointwise_kernels, range(12))) > 10

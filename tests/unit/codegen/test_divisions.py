@@ -57,6 +57,7 @@ def wide(caller: TemplateCaller) -> TemplateCaller:
     return replace(caller, call=replace(caller.call, args=args))
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("most", [512, None])
 def test_flat_indices(most: int | None) -> None:
     """Of 32 bits; where sizes may need 64 the kernel has both."""
@@ -83,6 +84,7 @@ def test_the_width_hangs_on_all_that_is_counted() -> None:
     assert "if (extent <= 2147418111)" in caller.kernel.source
 
 
+@pytest.mark.full(but=["512-isa:gfx942", "512-isa:gfx1201"])
 @pytest.mark.parametrize("target", ["isa:gfx942", "isa:gfx1100", "isa:gfx1201"])
 @pytest.mark.parametrize("most", [512, None])
 def test_the_instructions(target: str, most: int | None) -> None:
@@ -109,6 +111,7 @@ def test_squares_of_both_widths() -> None:
         assert (found.reshape(3, 5, 32, 32) == x.transpose(1, 0, 3, 2)).all()
 
 
+@pytest.mark.full(but=["gfx942"])
 @pytest.mark.parametrize("target", ["gfx942", "gfx1201", "sm_90"])
 def test_both_widths_build(target: str) -> None:
     kernels = turned(None).generate({"threads": 256, "vector": 1}).kernel, squares().kernel

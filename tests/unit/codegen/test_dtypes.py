@@ -19,6 +19,7 @@ from tests.unit.test_torch_ops_complex import rotated
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64], ids=str)
 def test_unsigned_integers(dtype: Any, tmp_path: Path) -> None:
     def function(x: Any, y: Any, f: Any) -> tuple[Any, ...]:
@@ -39,6 +40,7 @@ FLOAT8 = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", FLOAT8, ids=lambda dtype: dtype.label)
 def test_floats_of_8_bits(dtype: DType, tmp_path: Path) -> None:
     narrow = FLOAT8[dtype]
@@ -55,6 +57,7 @@ def test_floats_of_8_bits(dtype: DType, tmp_path: Path) -> None:
     assert_kernels_agree(function, (codes, x, x.double()), tmp_path, relative=1e-6)
 
 
+@pytest.mark.full
 def test_products_of_8_bits_are_one_kernel_with_scales_and_bias(tmp_path: Path) -> None:
     def function(x: Any, y: Any, rows: Any, columns: Any, bias: Any) -> Any:
         return torch._scaled_mm(x, y.t(), rows, columns, bias=bias, out_dtype=torch.float32)
@@ -67,6 +70,7 @@ def test_products_of_8_bits_are_one_kernel_with_scales_and_bias(tmp_path: Path) 
     assert node.kind is GroupKind.GEMM
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
 def test_complex_functions(dtype: Any, tmp_path: Path) -> None:
     def function(z: Any, w: Any) -> tuple[Any, ...]:
@@ -86,6 +90,7 @@ def test_complex_functions(dtype: Any, tmp_path: Path) -> None:
     assert_kernels_agree(function, (z, z.flip(0) + 0.25), tmp_path, relative=relative)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
 def test_complex_sums_products_and_moves(dtype: Any, tmp_path: Path) -> None:
     def function(z: Any, w: Any, x: Any) -> tuple[Any, ...]:
@@ -102,6 +107,7 @@ def test_complex_sums_products_and_moves(dtype: Any, tmp_path: Path) -> None:
     assert_kernels_agree(function, (z, torch.randn_like(z), x), tmp_path, relative=relative)
 
 
+@pytest.mark.full
 def test_rotary_embeddings_by_polar_are_one_kernel_beside_their_table(tmp_path: Path) -> None:
     x = torch.randn(2, 3, 2, 8)
     angles = torch.arange(3)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001])
@@ -111,5 +117,6 @@ def test_rotary_embeddings_by_polar_are_one_kernel_beside_their_table(tmp_path: 
     assert set(table.writes) < set(rotation.reads)
 
 
+@pytest.mark.full
 def test_bits_as_another_type(tmp_path: Path) -> None:
     assert_kernels_agree(as_others, arguments(), tmp_path)

@@ -98,6 +98,7 @@ def hard_rows(length: int) -> np.ndarray:
 WAYS = [alone(64, 1), alone(1024, 4), rows(2, 4), columns(8, 2), columns(16, 1, 4)]
 
 
+@pytest.mark.full(but=10)
 @pytest.mark.parametrize("config", WAYS, ids=str)
 @pytest.mark.parametrize("op", [SOFTMAX, LOGSUMEXP])
 def test_rows_with_what_is_no_number(op: str, config: Config) -> None:
@@ -122,6 +123,7 @@ def compare_hard_rows(op: str, config: Config, emulations: Sequence[str]) -> Non
         assert np.allclose(got, want, rtol=2e-5, atol=1e-12, equal_nan=True), target
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "vector", "rtol"), [(F16, 8, 2**-10), (BF16, 8, 2**-8), (F64, 2, 1e-12)], ids=str
 )
@@ -163,6 +165,7 @@ def test_a_loss_reads_its_scores_once() -> None:
     assert source.count("for (index_t rindex") == 1
 
 
+@pytest.mark.full
 def test_registers_keep_two_loops() -> None:
     """What is in registers is gone through twice; a kernel that looks at the size has both ways."""
     kept = template(SOFTMAX, (512, 4096), 1).generate(alone(256, 4, keep=True)).kernel.source
@@ -179,6 +182,7 @@ def test_registers_keep_two_loops() -> None:
         assert np.allclose(got, expected(SOFTMAX, x, 1).reshape(-1), rtol=2e-5, atol=1e-12), length
 
 
+@pytest.mark.full(but=["isa:gfx942"])
 @pytest.mark.parametrize("target", ["isa:gfx942", "isa:gfx1100"])
 def test_the_instructions_do_it(target: str) -> None:
     for config, length in ((alone(256, 4), 4100), (rows(2, 4), 8199)):

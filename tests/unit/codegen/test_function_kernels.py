@@ -21,6 +21,7 @@ def _randn(*size: int) -> Any:
     return torch.randn(*size, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.full
 def test_special_functions(tmp_path: Path) -> None:
     def every(x: Any, i: Any, j: Any) -> Any:
         large = x * 6
@@ -38,6 +39,7 @@ def test_special_functions(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_losses(dtype: Any, tmp_path: Path) -> None:
     def every(x: Any, image: Any, t: Any, places: Any, y: Any) -> Any:
@@ -57,6 +59,7 @@ def test_losses(dtype: Any, tmp_path: Path) -> None:
     assert_kernels_agree(every, (*args, y), tmp_path, relative=relative, others=OTHERS)
 
 
+@pytest.mark.full
 def test_sums_of_products_and_places(tmp_path: Path) -> None:
     def every(x: Any, m: Any) -> Any:
         return (

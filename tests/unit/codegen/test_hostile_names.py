@@ -115,6 +115,7 @@ def test_a_nodes_name_is_never_code(model: str, tmp_path: Path) -> None:
             assert computed <= set(kernel.nodes) <= set(names.values())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", exported.MODELS)
 def test_nor_is_it_in_cutedsl_which_its_compiler_runs(model: str, tmp_path: Path) -> None:
     document = exported.MODELS[model]()
@@ -135,6 +136,7 @@ def words(text: str) -> list[str]:
     return sorted(re.findall(r"\w+|[^\w\s]", text))
 
 
+@pytest.mark.full(but=["gemm"])
 @pytest.mark.parametrize("model", [name for name in exported.MODELS if name != "convolution"])
 def test_sizes_may_be_called_anything(model: str, tmp_path: Path) -> None:
     """The kernel is the same but for the name, and the model's own name is kept for people."""

@@ -36,6 +36,7 @@ def expressions() -> list[sympy.Expr]:
     return [random_expr(rng, rng.randint(1, 3)) for _ in range(150)]
 
 
+@pytest.mark.full(but=["False"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_compiled_expressions_give_what_python_gives(wide: bool) -> None:
     exprs = expressions()

@@ -111,6 +111,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.full(but=["an arange"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_beyond_32_bits_is_what_torch_computes(name: str, tmp_path: Path) -> None:
     function, args, *more = CASES[name]

@@ -160,6 +160,7 @@ def run_one(caller, memory: dict) -> dict:
     return made
 
 
+@pytest.mark.full(but=["softmax_of_a_middle_dimension"])
 @pytest.mark.parametrize("name", MODELS)
 def test_kernels_give_what_the_reference_gives(name: str) -> None:
     model = Model()
@@ -172,6 +173,7 @@ def test_kernels_give_what_the_reference_gives(name: str) -> None:
     assert np.allclose(got, want, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["norm_between_pointwise", "variance_and_position"])
 def test_unfused_kernels_give_the_same(name: str) -> None:
     model = Model()

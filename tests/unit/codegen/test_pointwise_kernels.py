@@ -125,6 +125,7 @@ def arguments(name: str, dtype: DType) -> list[np.ndarray]:
     return [first, second] if arity == 2 else [first, second, first * second, second - first]
 
 
+@pytest.mark.full(but=["f32-hip"])
 @in_each_language
 @pytest.mark.parametrize("dtype", [F32, F64, I64, I32, BOOL], ids=lambda d: d.label)
 def test_every_function_gives_what_numpy_gives(language: Language, dtype: DType) -> None:
@@ -211,6 +212,7 @@ def strided_buffer(
     return buffer(name, dtype, shape, stride)
 
 
+@pytest.mark.full
 @in_each_language
 @settings(
     max_examples=12,

@@ -122,6 +122,7 @@ def test_what_has_no_kernel_runs_between_kernels() -> None:
     check_models([model])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_model_with_and_without_fusion(fuse: bool) -> None:
     check_models([random_model(Random(seed), 12) for seed in (11, 12, 13)], fuse=fuse)

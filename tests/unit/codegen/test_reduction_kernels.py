@@ -58,6 +58,7 @@ KINDS = {
 }
 
 
+@pytest.mark.full
 def test_every_kind_of_reduction() -> None:
     """All in one kernel, over rows whose length is no multiple of anything."""
     outer, inner = axes(5), axes(77, prefix="r")
@@ -136,6 +137,7 @@ def layer_norm(rows: object, length: int) -> tuple[list, list]:
     return members, buffers
 
 
+@pytest.mark.full
 def test_a_norm_is_one_kernel_in_any_configuration() -> None:
     members, buffers = layer_norm(S, 96)
     made = reduction(members, buffers, (SYMBOL,))
@@ -235,6 +237,7 @@ def test_idle_lanes_are_rejected_with_the_reason() -> None:
 # -- scans ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "held", "kind"),
     [
@@ -267,6 +270,7 @@ def test_running_sums_and_products(dtype: DType, held: DType, kind: ReductionKin
             assert np.allclose(got, want, rtol=1e-5, atol=1e-4), (lanes, target)
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", ["gfx90a", "gfx1030", "gfx1201"])
 def test_one_text_builds_for_every_target(target: str) -> None:
     members, buffers = layer_norm(S, 1536)

@@ -21,6 +21,7 @@ KINDS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [

@@ -42,6 +42,7 @@ def written_out(x: Any) -> Any:
 FUNCTIONS = [softmax, with_temperature, log_softmax, of_columns, written_out]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("x", [ROWS, LONG], ids=["in registers", "long"])
 def test_the_greatest_is_left_with_nothing(

@@ -135,6 +135,7 @@ def test_a_result_of_no_elements_is_not_launched() -> None:
     assert made["out"].size == 0
 
 
+@pytest.mark.full(but=["gfx942"])
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100", "sm_90"])
 def test_each_kind_compiles_for_gpus(target: str) -> None:
     found = targets.find(target)
@@ -193,6 +194,7 @@ def agree(
     return graph
 
 
+@pytest.mark.full(but=["writes-test_scatter"])
 @pytest.mark.parametrize(("family", "name"), USES)
 def test_the_uses_of_ops_as_kernels(
     family: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -81,6 +81,7 @@ def whole(
 FLOATS = tuple(k for k in KINDS if k not in (ReductionKind.ANY, ReductionKind.ALL))
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("config", [rows(4), columns(4, 1), columns(64, 1, 2)], ids=str)
 def test_every_kind_of_reduction(config: Config) -> None:
     """All in one kernel over a length that nothing divides, with NaN, ties and infinities."""
@@ -112,6 +113,7 @@ def test_flags(kind: ReductionKind) -> None:
     assert (found == KINDS[kind](values, axis=1)).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "vector"), [(F16, 8), (BF16, 4), (F64, 2), (I64, 2), (DType.C64, 2)], ids=str
 )
@@ -161,6 +163,7 @@ def test_columns_of_sizes_that_are_not_known() -> None:
         assert (found == x.max(0)).all()
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("config", [rows(4, 2), rows(2, 4)], ids=str)
 def test_a_norm_of_few_long_rows(config: Config) -> None:
     """Mean and squares about it in one loop, whose results the next launch begins with."""
@@ -194,6 +197,7 @@ def norm_of_columns(length: int, count: object) -> tuple[list, list]:
     return members, placed
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("config", [columns(4, 8), columns(8, 4, 4)], ids=str)
 def test_a_norm_of_columns(config: Config) -> None:
     length, count = 333, 136
@@ -232,6 +236,7 @@ def softmax(size: tuple[int, int], dim: int) -> ReductionTemplate:
     return reduction(members, buffers, needed=("y",))
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(
     ("size", "dim", "config", "launches"),
     [
@@ -343,6 +348,7 @@ def kernels_of_each_kind() -> Iterator[TemplateCaller]:
     yield across.generate({"lanes": 1, "columns": 8, "split": 64})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["gfx90a", "gfx950", "gfx1201"])
 def test_one_text_builds_for_every_target(target: str) -> None:
     for caller in kernels_of_each_kind():
@@ -352,6 +358,7 @@ def test_one_text_builds_for_every_target(target: str) -> None:
             assert resources[launch.function]["lds_bytes"] <= launch.lds_bytes
 
 
+@pytest.mark.full
 def test_the_same_text_builds_for_nvidia() -> None:
     (toolchain,) = (one for one in cuda_compilers(Search(cache=KEPT)) if one.name == NAME)
     for caller in kernels_of_each_kind():

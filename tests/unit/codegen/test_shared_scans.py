@@ -54,6 +54,7 @@ def scan(
     return ScanTemplate(node, lowered, TARGETS)
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize(
     "config",
     [
@@ -80,6 +81,7 @@ def test_running_sums(config: Config) -> None:
         assert np.allclose(found.reshape(3, length), want, rtol=2e-3, atol=2e-3), target
 
 
+@pytest.mark.full(but=["max"])
 @pytest.mark.parametrize("kind", [ReductionKind.MAX, ReductionKind.LOGSUMEXP])
 def test_a_nan_stays_in_all_parts_behind_it(kind: ReductionKind) -> None:
     length = 9_000
@@ -92,6 +94,7 @@ def test_a_nan_stays_in_all_parts_behind_it(kind: ReductionKind) -> None:
     np.testing.assert_allclose(found.reshape(2, length), want, rtol=1e-5)
 
 
+@pytest.mark.full(but=["cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1100", "isa:gfx942", "isa:gfx1100"])
 def test_a_scan_of_another_ones_results(target: str) -> None:
     """Each is two launches: the second one begins with what all blocks of the first have stored."""
@@ -107,6 +110,7 @@ def test_a_scan_of_another_ones_results(target: str) -> None:
     assert (found["places"].reshape(1, -1) == last).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "dtype"), [(ReductionKind.SUM, I64), (ReductionKind.PROD, F64)])
 def test_sizes_that_are_not_known(kind: ReductionKind, dtype: DType) -> None:
     made = scan(kind, R, C, dtype, SYMBOLS)
@@ -126,6 +130,7 @@ def columns(width: int, split: int) -> Config:
     return {"lanes": 1, "columns": width, "split": split}
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     ("kind", "dtype", "config", "target"),
     [

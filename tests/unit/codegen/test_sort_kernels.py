@@ -106,6 +106,7 @@ def check(made: SortTemplate, config: Any, length: int, target: str, seed: int =
         np.testing.assert_array_equal(found["places"].reshape(rows, limit), places, str(config))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
 def test_rows_of_any_length_that_is_known_only_at_run_time(descending: bool) -> None:
     """One kernel for all of them: in one tile, in several, and merged."""
@@ -117,6 +118,7 @@ def test_rows_of_any_length_that_is_known_only_at_run_time(descending: bool) -> 
     check(made, config, 5000, "cpu-gfx1100")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dtype", [F16, BF16, F64, DType.I64, DType.I16, DType.U8, DType.BOOL], ids=lambda d: d.label
 )
@@ -128,6 +130,7 @@ def test_every_kind_of_element(dtype: DType) -> None:
     check(made, {"lanes": 256, "items": 4}, 2500, "cpu")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", WAVES)
 def test_short_rows_share_a_block(target: str) -> None:
     for length, rows in ((2, 300), (7, 70), (30, 40), (64, 9)):
@@ -137,6 +140,7 @@ def test_short_rows_share_a_block(target: str) -> None:
         check(made, config, length, target)
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("length", [1, 5, 17, 100])
 def test_every_configuration_that_serves(length: int) -> None:
     made = sort(F16, 3, length, limit=min(length, 4))
@@ -146,6 +150,7 @@ def test_every_configuration_that_serves(length: int) -> None:
         check(made, config, length, "cpu")
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("limit", [1, 50, 1500, 5000])
 def test_the_first_of_long_rows(limit: int) -> None:
     """A few of them without a workspace, many with one."""
@@ -170,6 +175,7 @@ def test_more_rows_than_blocks_with_a_workspace() -> None:
     check(made, config, 1030, "cpu")
 
 
+@pytest.mark.full
 def test_the_same_text_builds_for_nvidia() -> None:
     (toolchain,) = (one for one in cuda_compilers(Search(cache=KEPT)) if one.name == NAME)
     assert isinstance(toolchain, CudaToolchain)
@@ -179,6 +185,7 @@ def test_the_same_text_builds_for_nvidia() -> None:
         assert isinstance(built, Build), built
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["gfx90a", "gfx1030", "gfx1201"])
 def test_one_text_builds_for_every_target(target: str) -> None:
     for made in (sort(BF16, 3, S), sort(F64, 3, 60), sort(F32, 3, 9000, limit=8)):

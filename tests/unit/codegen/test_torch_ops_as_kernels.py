@@ -134,6 +134,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("function", "args"), CASES, ids=[f.__name__ for f, _ in CASES])
 def test_kernels_give_what_torch_gives(
     function: Callable[..., Any], args: tuple[Any, ...], tmp_path: Path
@@ -159,6 +160,7 @@ def test_a_variance_is_a_number_however_large_a_mean_is(tmp_path: Path) -> None:
     assert (np.sqrt(got) <= 1e20 * 2.0**-20).all(), got
 
 
+@pytest.mark.full(but=["torch.float32-median"])
 @pytest.mark.parametrize("function", [torch.median, torch.nanmedian])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
 def test_a_median_of_what_is_empty_when_it_runs(function: Any, dtype: Any, tmp_path: Path) -> None:

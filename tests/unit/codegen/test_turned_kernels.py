@@ -88,6 +88,7 @@ def test_what_is_read_as_it_is_written_or_does_not_fill_packs_is_not_turned() ->
     assert not squares(PointwiseTemplate(node, lowered, ALL))
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
 def test_the_default_compiles_without_spills(target: str) -> None:
     template = turning(DType.BF16, 4, 1024, 2048, more=True)

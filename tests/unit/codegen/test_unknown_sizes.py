@@ -103,6 +103,7 @@ def centred(rows: object, columns: object) -> tuple[list, list[Buffer]]:
     return members, [buffer("x", F16, sizes), buffer("sum", F32, (rows,)), buffer("y", F32, sizes)]
 
 
+@pytest.mark.full(but=["1-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1201", "isa:gfx942"])
 @pytest.mark.parametrize("columns", [1, 8, 1000, 1001, 2048, 3000])
 def test_rows_stay_in_registers_where_they_fit_and_begin_at_packs(

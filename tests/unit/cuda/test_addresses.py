@@ -120,6 +120,7 @@ def test_a_loop_moves_all_threads_alike() -> None:
     assert hazards(other) == ()
 
 
+@pytest.mark.full(but=["addmm_f16"])
 @pytest.mark.parametrize("sample", ["addmm_f16", "attention_f16"])
 def test_where_real_kernels_read_shared_memory_is_known(
     sample: str, sample_build: SampleBuild

@@ -62,6 +62,7 @@ def test_reads_of_shared_memory_have_the_conflicts_they_were_made_with(
         assert set(reads.values()) == {stride if stride != 33 else 1}, kernel
 
 
+@pytest.mark.full(but=["gfx90a"])
 def test_strided_loads_use_as_much_of_a_line_as_their_stride_leaves(
     listings: tuple[str, dict[str, Path]],
 ) -> None:
@@ -97,6 +98,7 @@ def needs_objects() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.mark.full(but=["row-gfx942"])
 @pytest.mark.parametrize("name", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("order", ["row", "column"])
 def test_tritons_product_has_no_conflicts(name: str, order: str) -> None:
@@ -112,6 +114,7 @@ def test_tritons_product_has_no_conflicts(name: str, order: str) -> None:
     assert {index: factor for index, factor in factors.items() if factor != 1} == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["gfx942", "gfx950"])
 def test_aiters_attention_has_no_conflicts(name: str) -> None:
     needs_objects()

@@ -43,6 +43,7 @@ def small(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.full
 def test_a_kernel_of_others_says_its_time_pipes_and_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,6 +103,7 @@ def test_mistakes_are_one_line(
         assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.full
 def test_a_kernel_that_needs_workspace_is_modelled(
     cache: CodeCache, toolchain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

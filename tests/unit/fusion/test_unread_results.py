@@ -45,6 +45,7 @@ def bytes_written(plan: Schedule) -> int:
     return total
 
 
+@pytest.mark.full(but=["bert_2layer", "vit_2layer"])
 @pytest.mark.parametrize("name", samples.names())
 def test_the_samples_write_no_more_than_is_read(name: str) -> None:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path(name))))

@@ -19,6 +19,7 @@ from tests.unit.index.expressions import A, J, K, S, expressions, ranges, values
 M, N = symbol("m0"), symbol("n0")
 
 
+@pytest.mark.full
 @settings(max_examples=300, deadline=None)
 @given(expressions, ranges)
 def test_simplified_expressions_are_equal_at_every_point(expr: Expr, inside: Ranges) -> None:

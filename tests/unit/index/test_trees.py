@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,7 @@ def assert_equal_everywhere(before: Expr, after: Expr) -> None:
         assert evaluate(after, values) == evaluate(before, values), values
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(_indices, _indices)
 def test_an_index_keeps_its_value_at_every_position_read_from_memory(a: Expr, b: Expr) -> None:

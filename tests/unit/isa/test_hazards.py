@@ -39,6 +39,7 @@ extern "C" PT_EXPORT int none() { return 0; }
 """
 
 
+@pytest.mark.full
 def test_what_spills_and_what_does_not(listing_of: ListingOf) -> None:
     text = listing_of(SPILLING, "none", "gfx942")
     found = resources(text, targets.find("gfx942"))

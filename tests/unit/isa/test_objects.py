@@ -134,6 +134,7 @@ def of(tmp_path: Path, content: bytes, name: str = "gfx942", **more: object) -> 
     return read(file, name, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 def test_a_code_object_in_a_bundle_is_found_by_its_target(good: bytes, tmp_path: Path) -> None:
     names = [b"host-x86_64-unknown-linux-gnu", b"hipv4-amdgcn-amd-amdhsa--gfx942:xnack-"]
     head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 2)
@@ -150,6 +151,7 @@ def test_a_code_object_in_a_bundle_is_found_by_its_target(good: bytes, tmp_path:
         unbundled(b"CCOB\x02\0", "gfx942")
 
 
+@pytest.mark.full
 def test_mistakes_are_one_line_that_names_what_is_there(good: bytes, tmp_path: Path) -> None:
     kernel = of(tmp_path, good).kernels[0]
     with pytest.raises(UserError, match=rf"no kernel nope in it; there are: {kernel}"):
@@ -185,6 +187,7 @@ def test_bytes_that_are_no_instruction_are_said_to_be_none(good: bytes, tmp_path
     assert whole.instructions[:10] == found.instructions[:10]
 
 
+@pytest.mark.full(but=6)
 @pytest.mark.parametrize("seed", range(12))
 def test_broken_files_are_read_or_turned_down(seed: int, good: bytes, tmp_path: Path) -> None:
     """Whatever stands in it: a listing or one line, never a fault or a process that hangs."""

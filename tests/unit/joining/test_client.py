@@ -249,6 +249,7 @@ def run(*arguments: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

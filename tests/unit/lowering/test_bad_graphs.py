@@ -168,6 +168,7 @@ def _chain(length: int, target: str, *others: str) -> Graph:
     return graph(X, nodes, tensors, (names[-1],))
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     ("target", "others"), [("aten.sin.default", ()), ("aten.mul.Tensor", ("x",))]
 )

@@ -16,6 +16,7 @@ from tests.unit.torch_export import as_module, export, inputs_of
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.full(but=["False-float16", "True-float64"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("decompose", [False, True])
 def test_small_values_keep_the_norm_that_torch_gives_them(

@@ -52,6 +52,7 @@ def test_fused_and_unfused_agree_with_the_reference(name: str, sizes: int) -> No
             np.testing.assert_allclose(got[output], value, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.full
 def test_a_convolutional_network_agrees_with_the_reference() -> None:
     graph = pt2.read(samples.path("resnet_small"))
     inputs = random_inputs(graph, {}, np.random.default_rng(1))

@@ -86,6 +86,7 @@ def test_nothing_to_add(runner: Runner, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(out, np.broadcast_to(b, (5, 6)))
 
 
+@pytest.mark.full
 def test_parts_of_k_and_several_weights(runner: Runner, rng: np.random.Generator) -> None:
     columns = (40, 16, 96)
     x = random_values(rng, (50, 1032), DType.F16)
@@ -220,6 +221,7 @@ def test_without_a_configuration_that_copies_the_default_is_another() -> None:
     assert KEY not in made(matmul(64, 64, 64, DType.F32)).default_config()
 
 
+@pytest.mark.full(but=["weights of [n, k]"])
 @pytest.mark.parametrize("transposed", [True, False], ids=["weights of [n, k]", "of [k, n]"])
 def test_the_compiler_makes_asynchronous_copies_of_them(transposed: bool) -> None:
     """16 bytes each, past the registers: no wide load of the tiles is left."""
@@ -241,6 +243,7 @@ def test_the_compiler_makes_asynchronous_copies_of_them(transposed: bool) -> Non
     assert found["shared_bytes"] == caller.kernel.launches[0].lds_bytes
 
 
+@pytest.mark.full
 def test_the_loop_of_a_large_product_multiplies_while_it_reads() -> None:
     """A barrier a tile; what one step wants comes while the one before is multiplied; results are
     stored 16 bytes at once, by code that is there once for all rows."""

@@ -98,6 +98,7 @@ def test_each_channel_by_itself(
     check(problem, runner, rng)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("rows", [1, 2, 8])
 def test_whatever_the_rows_of_a_thread(runner: Runner, rng: np.random.Generator, rows: int) -> None:
     schedule = DEPTHWISE.schedule()

@@ -66,6 +66,7 @@ def test_whatever_the_number_of_tiles(
     assert_close(out, x @ w.T + b, k, DType.BF16)
 
 
+@pytest.mark.full(but=["(128, 128, 32, 256)"])
 @pytest.mark.parametrize(
     "tile", [(128, 128, 32, 256), (256, 128, 64, 512), (128, 64, 64, 256)], ids=str
 )
@@ -78,6 +79,7 @@ def test_tiles_of_other_shapes(
     assert_close(gfx950(caller, {"arg0": x, "arg1": w})["buf0"], x @ w.T, 200, DType.F16)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shared", [{"SPLIT_K": 4}, {"STREAM_K": 5}], ids=str)
 def test_parts_of_k_and_several_weights(
     gfx950: Runner, rng: np.random.Generator, shared: dict[str, int]

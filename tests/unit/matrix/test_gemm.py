@@ -50,6 +50,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 EMULATED = ("cpu", "cpu-gfx90a", "cpu-gfx1030", "cpu-gfx1100", "cpu-gfx1201")
 
 
+@pytest.mark.full(but=["cpu-f16"])
 @pytest.mark.parametrize(
     ("target", "dtype"),
     [
@@ -86,6 +87,7 @@ def test_a_product_of_a_buffer_with_itself_takes_it_once(
     assert_close(runner(caller, {"arg0": x})["buf0"], x @ x, 64, DType.F16)
 
 
+@pytest.mark.full(but=["[33, 80]"])
 @pytest.mark.parametrize("bias", [[33, 80], [80], [33, 1]], ids=str)
 def test_a_bias_of_any_broadcast(runner: Runner, rng: np.random.Generator, bias: list[int]) -> None:
     x, w, b = (random_values(rng, size, DType.F16) for size in ((33, 48), (80, 48), tuple(bias)))
@@ -122,6 +124,7 @@ def test_rows_that_do_not_lie_together(runner: Runner, rng: np.random.Generator)
     assert_close(runner(caller, {"arg0": x, "arg1": w})["buf0"], x @ w, 70, DType.F16)
 
 
+@pytest.mark.full(but=["0-5-7"])
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 7), (5, 0, 7), (5, 6, 0)])
 def test_empty_sizes(runner: Runner, rng: np.random.Generator, m: int, n: int, k: int) -> None:
     """M = 0 and N = 0 launch nothing; K = 0 stores the epilogue of 0 (A and B may be null)."""
@@ -131,6 +134,7 @@ def test_empty_sizes(runner: Runner, rng: np.random.Generator, m: int, n: int, k
     np.testing.assert_array_equal(out["buf0"], np.maximum(np.zeros((m, n)) + b, 0))
 
 
+@pytest.mark.full(but=["2-1"])
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize("split_k", [2, 8])
 def test_split_k_adds_parts_before_the_epilogue(
@@ -145,6 +149,7 @@ def test_split_k_adds_parts_before_the_epilogue(
     assert len(caller.kernel.launches) == 2
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("split_k", [1, 2])
 def test_several_weights_of_one_input(
     runner: Runner, rng: np.random.Generator, split_k: int
@@ -200,6 +205,7 @@ def test_an_index_that_divides_an_axis_keeps_its_wide_loads(
     assert_close(runner(caller, {"x": x, "w": w})["y"], expected, 192, DType.F16)
 
 
+@pytest.mark.full
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(
     sizes=st.tuples(*[st.integers(1, 10).map(lambda i: 8 * i) | st.integers(1, 90)] * 3),

@@ -46,6 +46,7 @@ def narrow(cache: CodeCache, toolchain: Toolchain) -> Runner:
     return Runner(cache, toolchain, "cpu-gfx1100")
 
 
+@pytest.mark.full
 @TYPES
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 def test_every_candidate_computes_it(
@@ -64,6 +65,7 @@ def test_every_candidate_computes_it(
             assert error <= tolerance(k, dtype, magnitude=4.0), caller.description
 
 
+@pytest.mark.full
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(
     rows=st.integers(1, 4),
@@ -101,6 +103,7 @@ def test_several_weights_of_one_row(runner: Runner, rng: np.random.Generator) ->
         assert error <= tolerance(512, DType.F16, magnitude=4.0)
 
 
+@pytest.mark.full
 def test_a_window_with_padding(runner: Runner, rng: np.random.Generator) -> None:
     """A convolution of so few pixels: k has three axes, and what lies outside is 0."""
     x, w = (random_values(rng, size, DType.F16) for size in ((1, 64, 2, 2), (24, 64, 3, 3)))
@@ -160,6 +163,7 @@ def test_what_does_not_serve_says_why(
     assert said in rejected.reason
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"])
 def test_its_instructions(target: str, cache: CodeCache, toolchain: Toolchain) -> None:
     """Wide loads and stores, no LDS and no matrix instruction; sums of 16 lanes by DPP."""

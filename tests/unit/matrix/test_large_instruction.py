@@ -49,6 +49,7 @@ def largest(callers: list[TemplateCaller], **config: int) -> TemplateCaller:
     return max((c for c in callers if wanted.items() <= c.kernel.config.items()), key=area)
 
 
+@pytest.mark.full(but=["gfx90a-f16-mfma_f32_32x32x8f16"])
 @pytest.mark.parametrize(
     ("target", "dtype", "instruction"), LARGE, ids=lambda value: getattr(value, "name", value)
 )
@@ -70,6 +71,7 @@ def test_the_listing_shows_it_and_nothing_is_spilled(
         assert (resources["vgpr_spills"], resources["scratch_bytes"]) == (0, 0)
 
 
+@pytest.mark.full(but=["f16-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx90a", "cpu-gfx950"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda d: d.label)
 def test_it_is_right_at_sizes_that_fill_no_tile(
@@ -82,6 +84,7 @@ def test_it_is_right_at_sizes_that_fill_no_tile(
     assert np.abs(out["buf0"] - (x @ w.T + b)).max() <= tolerance(72, dtype, magnitude=4.0)
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("split_k", [1, 2])
 def test_several_weights_split_k_and_two_stages(
     runner: Runner, rng: np.random.Generator, split_k: int
@@ -110,6 +113,7 @@ def test_a_padded_window(runner: Runner, rng: np.random.Generator) -> None:
     assert error <= tolerance(72, DType.F16, magnitude=4.0)
 
 
+@pytest.mark.full
 def test_every_tile_of_the_list_is_right(runner: Runner, rng: np.random.Generator) -> None:
     schedule = matmul(33, 65, 72, DType.F16)
     x, w = (random_values(rng, size, DType.F16) for size in ((33, 72), (72, 65)))
@@ -164,6 +168,7 @@ def test_the_text_names_it_and_the_kernels_differ() -> None:
     assert any("tile.multiply" in text for text in marked.values())
 
 
+@pytest.mark.full(but=["gfx90a", "cpu-gfx1201"])
 @pytest.mark.parametrize("target", names())
 def test_a_search_over_both_sizes_has_a_coordinate_for_it(target: str) -> None:
     schedule = matmul(2240, 2048, 2560, DType.F16)

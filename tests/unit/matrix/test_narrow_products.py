@@ -64,6 +64,7 @@ def assert_right(
     assert np.abs(out + 1.5 * expected).max() <= bound
 
 
+@pytest.mark.full(but=["cpu-i8"])
 @EVERY
 @pytest.mark.parametrize("target", EMULATED)
 def test_products_are_right_on_every_kind_of_hardware(
@@ -76,6 +77,7 @@ def test_products_are_right_on_every_kind_of_hardware(
     assert_right(Runner(cache, toolchain, target), caller, x, w, x @ w.T)
 
 
+@pytest.mark.full(but=["odd-cpu-i8"])
 @EVERY
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx950", "cpu-gfx1030"])
 @pytest.mark.parametrize(("k", "n"), [(67, 45), (160, 48)], ids=["odd", "wide loads"])
@@ -93,6 +95,7 @@ def test_of_operands_that_lie_either_way(
     assert_right(Runner(cache, toolchain, target), caller, x, w, x @ w)
 
 
+@pytest.mark.full(but=15)
 @EVERY
 @pytest.mark.parametrize(
     "config",
@@ -114,6 +117,7 @@ def test_whatever_the_steps(
     assert_right(runner, caller, x, w, x @ w.T)
 
 
+@pytest.mark.full(but=["1-i8"])
 @EVERY
 @pytest.mark.parametrize("rows", [1, 3])
 def test_few_rows_are_summed_by_vector_instructions(
@@ -125,6 +129,7 @@ def test_few_rows_are_summed_by_vector_instructions(
     assert_right(runner, caller, x, w, x @ w.T)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("k", [16, 80, 528])
 def test_tiles_of_integers_are_copied_while_others_are_multiplied(
     runner: Runner, k: int, rng: np.random.Generator
@@ -136,6 +141,7 @@ def test_tiles_of_integers_are_copied_while_others_are_multiplied(
     assert_right(runner, caller, x, w, x @ w.T)
 
 
+@pytest.mark.full(but=["cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx950"])
 def test_what_is_no_number_comes_through(
     target: str, cache: CodeCache, toolchain: Toolchain
@@ -150,6 +156,7 @@ def test_what_is_no_number_comes_through(
         np.testing.assert_array_equal(out, x @ w.T)
 
 
+@pytest.mark.full(but=["i8-f16"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda d: d.label)
 @pytest.mark.parametrize("weight", [*NARROW, DType.U8], ids=lambda d: d.label)
 def test_weights_of_8_bits_are_read_8_at_a_time(
@@ -207,6 +214,7 @@ INSTRUCTIONS = {
 }
 
 
+@pytest.mark.full(but=["i8-gfx90a"])
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 @pytest.mark.parametrize("dtype", [DType.I8, DType.F8E4M3FN], ids=lambda dtype: dtype.label)
 def test_the_default_uses_the_targets_instructions(

@@ -65,6 +65,7 @@ CASES = {
 }
 
 
+@pytest.mark.full(but=["weights, gfx942"])
 @pytest.mark.parametrize(("schedule", "block_k", "target"), CASES.values(), ids=CASES)
 def test_no_access_to_lds_meets_a_bank_twice(
     schedule: Schedule, block_k: int, target: str, toolchain: Toolchain, cache: CodeCache
@@ -77,6 +78,7 @@ def test_no_access_to_lds_meets_a_bank_twice(
     assert max(found) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "schedule", "config"),
     [
@@ -128,6 +130,7 @@ def test_a_product_stands_between_two_loads_of_the_loop(
     assert all(a != "buffer" or b != "buffer" for a, b in pairwise(kinds))
 
 
+@pytest.mark.full(but=["weights"])
 @pytest.mark.parametrize("b_transposed", [True, False], ids=["weights", "row-major"])
 def test_products_among_loads_are_right_by_their_own_instructions(
     rng: np.random.Generator, b_transposed: bool
@@ -156,6 +159,7 @@ def test_a_large_epilogue_leaves_room_in_the_instruction_cache(
     assert instructions * 8 < 32 * 1024
 
 
+@pytest.mark.full(but=["cpu-(256, 256, 32, 512, 2)-264-272-200"])
 @pytest.mark.parametrize(
     ("target", "config", "m", "n", "k"),
     [
@@ -184,6 +188,7 @@ def test_the_largest_tiles_are_right(
     assert np.abs(out["buf0"] - (x @ w.T + b)).max() <= tolerance(k, DType.F16, magnitude=4.0)
 
 
+@pytest.mark.full(but=["(40, 16, 96)"])
 @pytest.mark.parametrize("columns", [(40, 16, 96), (41, 16, 95)], ids=str)
 def test_parts_are_added_for_runs_and_for_single_results(
     runner: Runner, rng: np.random.Generator, columns: tuple[int, ...]

@@ -206,6 +206,7 @@ def test_fault_3_an_unsupported_call_returns_an_error(
         device.close()
 
 
+@pytest.mark.full
 def test_fault_4_the_compiler_and_the_target_are_part_of_what_is_built(
     cache: CodeCache, toolchain: Toolchain
 ) -> None:
@@ -287,6 +288,7 @@ def test_the_launch_in_the_manifest_is_the_one_of_the_host_function() -> None:
     assert launch.function == f"{caller.name}_tiles"
 
 
+@pytest.mark.full
 def test_the_text_is_the_same_in_any_process() -> None:
     """Names are digests of texts, so nothing may depend on the order of a set or a hash seed."""
     script = (

@@ -50,6 +50,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 
 # 3 x 4 tiles: fewer than blocks and more, some left over and none; of more steps than blocks and of
 # fewer, the last one not whole.
+@pytest.mark.full(but=["100-1"])
 @pytest.mark.parametrize("blocks", [1, 5, 7, 12, 40])
 @pytest.mark.parametrize("k", [100, 700])
 def test_whatever_is_left_for_all(
@@ -73,6 +74,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.full(but=["1-cpu-DType.F16"])
 @pytest.mark.parametrize(("target", "dtype"), FAMILIES, ids=str)
 @pytest.mark.parametrize("stages", [1, 2])
 def test_every_family(
@@ -91,6 +93,7 @@ def test_every_family(
     assert_close(out, np.maximum(x @ w, 0), k, dtype)
 
 
+@pytest.mark.full
 def test_several_products_and_batches(runner: Runner, rng: np.random.Generator) -> None:
     columns = (40, 16, 96)
     x = random_values(rng, (50, 300), DType.F16)
@@ -136,6 +139,7 @@ def test_nothing_to_add(runner: Runner, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(out, np.broadcast_to(b, (5, 6)))
 
 
+@pytest.mark.full(but=["f16"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.F32], ids=lambda dtype: dtype.label)
 def test_with_asynchronous_copies(runner: Runner, rng: np.random.Generator, dtype: DType) -> None:
     x, w = random_values(rng, (150, 520), dtype), random_values(rng, (520, 136), dtype)

@@ -57,6 +57,7 @@ def assert_rounded(out: Array, x: Array, w: Array) -> None:
     assert np.median(np.abs(expected - x @ w.T)) > 20 * np.median(np.abs(out - expected))
 
 
+@pytest.mark.full(but=7)
 @pytest.mark.parametrize(
     "config",
     [
@@ -150,6 +151,7 @@ INSTRUCTIONS = {
 }
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 def test_the_default_uses_the_targets_instructions(target: str, cache: CodeCache) -> None:
     compiled_for = find(target)
@@ -162,6 +164,7 @@ def test_the_default_uses_the_targets_instructions(target: str, cache: CodeCache
     assert re.search(INSTRUCTIONS[target], (result.directory / "kernel.s").read_text())
 
 
+@pytest.mark.full(but=["gfx90a", "gfx1201"])
 @pytest.mark.parametrize("target", ["gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201"])
 def test_where_there_is_no_such_instruction_f32_stays_f32(target: str) -> None:
     """With its own default, and a reason for every other candidate."""

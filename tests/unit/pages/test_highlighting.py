@@ -65,6 +65,7 @@ extern "C" __attribute__((visibility("default"))) int k(const _Float16* a, float
 GPUS = [target.name for target in amd.TARGETS]
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", GPUS)
 def test_real_listings_have_no_error_tokens(
     target: str, cache: CodeCache, toolchain: Toolchain

@@ -48,12 +48,13 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "ground"), PAIRS)
-def test_text_can_be_read_in_both_themes(text: str, ground: str) -> None:
-    for theme, one, other in zip(("light", "dark"), TOKENS[text], TOKENS[ground], strict=True):
-        assert contrast(one, other) >= 4.5, (
-            f"{text} on {ground}, {theme}: {contrast(one, other):.2f}"
-        )
+def test_text_can_be_read_in_both_themes() -> None:
+    contrasts = {
+        f"{text} on {ground}, {theme}": contrast(one, other)
+        for text, ground in PAIRS
+        for theme, one, other in zip(("light", "dark"), TOKENS[text], TOKENS[ground], strict=True)
+    }
+    assert {pair: found for pair, found in contrasts.items() if found < 4.5} == {}
 
 
 def test_lines_of_controls_can_be_seen() -> None:

@@ -53,6 +53,7 @@ def test_the_reference_gives_what_torch_gives(name: str) -> None:
     assert_close(got, expected, name)
 
 
+@pytest.mark.full(but=["float8_weight_only"])
 @EACH
 def test_kernels_give_what_torch_gives(name: str) -> None:
     graph, values, expected = model(name)
@@ -87,6 +88,7 @@ def test_the_tensors_inside_a_quantized_parameter_are_inputs() -> None:
     assert "first.weight" not in sources
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["int4_weight_only", "int8_dynamic_activations"])
 def test_a_bundle_of_one_is_verified(name: str, tmp_path: Path) -> None:
     findings = verify(bundle_of(model(name)[0], tmp_path / "bundle"), "cpu", {})

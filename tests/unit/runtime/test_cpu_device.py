@@ -202,6 +202,7 @@ def test_a_name_that_is_not_known_gets_the_list(name: str) -> None:
         open_device(name)
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(
     "body",
     [

@@ -159,6 +159,7 @@ def fake(
     return Fake(folder, made.directory / "kernel.so")
 
 
+@pytest.mark.full
 def test_a_kernel_runs_through_the_whole_protocol(fake: Fake) -> None:
     said = fake.run("""
         import ctypes, json, os
@@ -218,6 +219,7 @@ def test_a_library_may_have_any_number_of_kernels(fake: Fake) -> None:
     assert said == [2.0 * k for k in range(MANY)]
 
 
+@pytest.mark.full(but=["1000-True"])
 @pytest.mark.parametrize(("written", "passed"), [(N, True), (N + 1, False)])
 def test_the_worker_guards_and_judges_what_a_kernel_writes(
     fake: Fake, written: int, passed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -388,6 +390,7 @@ OPEN = """
 """
 
 
+@pytest.mark.full(but=["no GPU"])
 @pytest.mark.parametrize(
     ("environment", "status", "reason"),
     [

@@ -132,6 +132,7 @@ def _shuffle(kind: str, lane: int, operand: int, width: int) -> int:
     return source if low <= source < start + width else lane
 
 
+@pytest.mark.full(but=["__shfl-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1100"])
 @pytest.mark.parametrize("kind", ["__shfl", "__shfl_xor", "__shfl_up", "__shfl_down"])
 def test_shuffles_do_as_documented_in_and_out_of_range(run: Run, kind: str, target: str) -> None:

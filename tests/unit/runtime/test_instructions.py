@@ -74,6 +74,7 @@ def started(kernel: EmulatedKernel, path: Path) -> None:
     loaded(args, device.allocate(max(1, loaded.workspace_bytes(args))))
 
 
+@pytest.mark.full
 def test_what_the_emulator_does_not_know_is_named(bundle: Bundle, tmp_path: Path) -> None:
     _, kernel, path = changed(bundle, "\ts_load_dword", "\ts_guess_dword", tmp_path)
     with pytest.raises(DeviceError, match="does not know s_guess_dword"):
@@ -91,6 +92,7 @@ def test_an_access_outside_all_memory_is_a_fault_with_its_line(
         loaded([1 << 40 if kind == "ptr" else 8 for kind in types], 1 << 41)
 
 
+@pytest.mark.full
 def test_a_wrong_instruction_is_found_by_its_results(bundle: Bundle, tmp_path: Path) -> None:
     """The gate fails where the code object does not do what the graph says."""
     folder = tmp_path / "changed"

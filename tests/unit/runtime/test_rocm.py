@@ -181,6 +181,7 @@ def test_each_gpu_is_listed_with_its_architecture(fake: Fake) -> None:
     assert said[1]["target"] == "gfx1100"
 
 
+@pytest.mark.full(but=["hipMalloc-2-hipErrorOutOfMemory"])
 @pytest.mark.parametrize(
     ("function", "status", "name"),
     [

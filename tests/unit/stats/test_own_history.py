@@ -24,6 +24,7 @@ def recorded() -> Results:
     return results_file.read(RESULTS / "history-llama_2layer-h200.json.xz")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("title", ["linear(2048x512, 512x4000)", "linear(2048x1376, 1376x512)"])
 def test_a_commit_that_lost_a_gain_and_the_one_that_brought_it_back_are_both_found(
     title: str, recorded: Results

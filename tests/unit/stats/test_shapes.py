@@ -16,6 +16,7 @@ def named(case: Labelled) -> list[int]:
     return [change.index for _, change in changes(case.values, case.revisions)]
 
 
+@pytest.mark.full
 def test_labelled_changes_are_found_and_hardly_anything_else() -> None:
     agreement = Agreement()
     for _, case in CASES:

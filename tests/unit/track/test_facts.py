@@ -95,6 +95,7 @@ STRANGE += [{"k": {**figures, name: 2**31 - 1}} for figures in (AMD, NVIDIA) for
 STRANGE += [{"k": {**AMD, "vgpr": "64"}}, {"k": {**NVIDIA, "threads": True}}, {"sm_mhz": 1e400}]
 
 
+@pytest.mark.full(but=["sm_90"])
 @pytest.mark.parametrize("target", ["sm_90", "gfx942", "cpu", "", "none such"])
 def test_whatever_is_sent_can_be_explained(target: str) -> None:
     for strange in STRANGE:

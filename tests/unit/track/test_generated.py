@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scheduler.isa.occupancy import rules_of
 from scheduler.targets import find
 from scheduler.track.evidence import Cause
@@ -16,6 +18,7 @@ def right(found: list[Case]) -> float:
     return sum(case.right for case in found) / len(found)
 
 
+@pytest.mark.full
 def test_everything_of_it_is_labelled_as_generated() -> None:
     for series in history(6, 1):
         assert series.generated

@@ -73,6 +73,7 @@ def test_what_is_known_of_a_chosen_kernel(recorded: Results) -> None:
     assert found[0].group == "gpt2_124m"
 
 
+@pytest.mark.full
 def test_the_same_results_are_the_same(
     recorded: Results, files: Callable[[Results], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_same_results_are_the_same(
     assert "6 same; 6 could be compared" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_regression_fails_where_it_shall(
     recorded: Results,
     files: Callable[[Results], list[str]],
@@ -100,6 +102,7 @@ def test_a_regression_fails_where_it_shall(
     assert first["why"].startswith("cannot be said (code or compiler)")
 
 
+@pytest.mark.full
 def test_a_faster_one_is_no_regression(
     recorded: Results, files: Callable[[Results], list[str]]
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_faster_one_is_no_regression(
     assert main([*command, "--fail-on", "regression"]) == 0
 
 
+@pytest.mark.full
 def test_another_driver_cannot_be_compared(
     recorded: Results, files: Callable[[Results], list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_an_answer_is_a_figure_with_its_band(job: ModelJob, listing: Path) -> No
     assert found.sentence == "bound by lines"
 
 
+@pytest.mark.full
 def test_what_is_known_is_not_modelled_again(job: ModelJob, listing: Path, tmp_path: Path) -> None:
     cache = ModelCache(tmp_path / "cache")
     first = ask("quick", job, listing, cache)
@@ -77,6 +78,7 @@ def test_what_is_known_is_not_modelled_again(job: ModelJob, listing: Path, tmp_p
     assert isinstance(other, Rejected)
 
 
+@pytest.mark.full
 def test_what_was_not_answered_is_asked_again(job: ModelJob, listing: Path, tmp_path: Path) -> None:
     cache = ModelCache(tmp_path / "cache")
     for model in ("broken", "refusing", "timeless"):
@@ -144,6 +146,7 @@ def test_close_ends_what_is_under_way(job: ModelJob, listing: Path) -> None:
         assert waiting.cancelled() or isinstance(waiting.result(), Rejected)
 
 
+@pytest.mark.full
 def test_a_fault_of_the_model_is_told_with_its_last_words(job: ModelJob, listing: Path) -> None:
     with workers("broken") as found:
         for code in ("a", "b"):  # another process takes its place
@@ -154,6 +157,7 @@ def test_a_fault_of_the_model_is_told_with_its_last_words(job: ModelJob, listing
             assert "unforeseen in 12 letters" in failed.detail
 
 
+@pytest.mark.full
 def test_what_cannot_be_modelled_says_why(job: ModelJob, listing: Path) -> None:
     found = ask("refusing", job, listing)
     assert isinstance(found, Rejected) and "no reason" in found.reason

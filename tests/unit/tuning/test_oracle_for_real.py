@@ -38,6 +38,7 @@ def tune(model: Path, out: Path, device: str, *more: str) -> list[dict[str, Any]
     return [json.loads(line) for line in (out / "ledger.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.full
 def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_proposal_does_not_depend_on_the_order_of_pending_results() -> None:
     assert proposed not in history
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_the_default_needs_half_of_what_random_search_needs(seed: int) -> None:
     recorded = tiled(seed)
@@ -104,6 +105,7 @@ def test_the_default_needs_half_of_what_random_search_needs(seed: int) -> None:
     assert needed(Guided, 3) <= needed(RandomSearch, 60) / 2
 
 
+@pytest.mark.full
 def test_a_model_of_the_costs_shows_the_way_and_a_wrong_one_does_not_mislead_for_long() -> None:
     recorded = tiled(5)
     right = np.nan_to_num(recorded.times, nan=1e3)
@@ -122,6 +124,7 @@ def test_expected_improvement_is_that_of_a_normal_variable() -> None:
     assert expected_improvement(mean, deviation, best) == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.full
 def test_a_large_space_is_searched_in_bounded_steps() -> None:
     names = [f"p{number}" for number in range(5)]
     configs = [dict(zip(names, point, strict=True)) for point in product(range(1, 8), repeat=5)]

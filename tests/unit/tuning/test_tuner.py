@@ -134,6 +134,7 @@ def one() -> tuple[TuningProblem, ...]:
     return problems(64)
 
 
+@pytest.mark.full
 def test_without_a_budget_everything_is_tried_and_the_fastest_is_chosen(
     one: tuple[TuningProblem, ...],
 ) -> None:
@@ -180,6 +181,7 @@ def test_what_the_budget_leaves_out_is_in_the_ledger_with_the_reason(
     assert result.configs
 
 
+@pytest.mark.full
 def test_losses_are_kept_with_stage_and_reason_and_never_win(
     one: tuple[TuningProblem, ...],
 ) -> None:
@@ -195,6 +197,7 @@ def test_losses_are_kept_with_stage_and_reason_and_never_win(
     assert by_kernel[order[3]].state is CandidateState.CHOSEN
 
 
+@pytest.mark.full
 def test_a_winner_that_is_wrong_at_small_sizes_does_not_win(
     one: tuple[TuningProblem, ...],
 ) -> None:
@@ -245,6 +248,7 @@ def test_cancelling_ends_the_run_with_what_was_seen(one: tuple[TuningProblem, ..
     }
 
 
+@pytest.mark.full
 def test_what_won_on_a_like_problem_is_tried_right_after_the_default(
     one: tuple[TuningProblem, ...],
 ) -> None:

@@ -102,6 +102,7 @@ def tune(
         return tuner.run()
 
 
+@pytest.mark.full
 def test_faults_are_distinguished_and_the_best_of_the_right_ones_is_chosen(
     schedule: Schedule, cache: CodeCache
 ) -> None:
@@ -132,6 +133,7 @@ def test_faults_are_distinguished_and_the_best_of_the_right_ones_is_chosen(
     assert "AUTOTUNE mm(32x32, 32x32)" in result.problems[0].autotune_text()
 
 
+@pytest.mark.full
 def test_what_was_compiled_once_costs_no_compile_the_second_time(
     schedule: Schedule, cache: CodeCache
 ) -> None:
@@ -140,6 +142,7 @@ def test_what_was_compiled_once_costs_no_compile_the_second_time(
     assert tune(schedule, problem, cache, {}).compiles == 0
 
 
+@pytest.mark.full
 def test_cancelling_takes_effect_while_a_kernel_hangs(schedule: Schedule, cache: CodeCache) -> None:
     problem = problem_of(schedule, 2)
     hangs = problem.callers[1].name

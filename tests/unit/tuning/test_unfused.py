@@ -32,6 +32,7 @@ def plan(request: pytest.FixtureRequest) -> Schedule:
     return pipeline.schedule(pipeline.lower(pipeline.load(SAMPLES / f"{request.param}.pt2")))
 
 
+@pytest.mark.full(but=["gpt2_2layer"])
 def test_everything_split_computes_the_same_buffers_in_a_legal_order(plan: Schedule) -> None:
     everything, parts = unfuse_all(plan)  # verified on the way
     assert len(everything.nodes) > len(plan.nodes)

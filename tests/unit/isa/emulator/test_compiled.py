@@ -158,6 +158,7 @@ def test_integers_of_all_kinds(target: str, listing_of: ListingOf) -> None:
         assert found[row].tolist() == expected[row].tolist(), row
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_reduction_through_lds_and_atomics(target: str, listing_of: ListingOf) -> None:
     text = listing_of(SOURCE, "all", target)

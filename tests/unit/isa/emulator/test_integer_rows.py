@@ -176,6 +176,7 @@ def arrays(row: Alu, sources: list[tuple[int, ...]]) -> list[np.ndarray]:
     return result
 
 
+@pytest.mark.full(but=["v_add3_u32", "v_xor3_b32", "v_xnor_b32"])
 @pytest.mark.parametrize("name", sorted(MEANT))
 def test_a_row_gives_what_integers_give(name: str) -> None:
     row = ROWS[name]

@@ -55,6 +55,7 @@ extern "C" PT_EXPORT int all(const int* x, long long* out, size_t* workspace_siz
 """
 
 
+@pytest.mark.full(but=["gfx90a"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_lane_has_what_its_segment_has(target: str, listing_of: ListingOf) -> None:
     text = listing_of(SOURCE, "all", target)
