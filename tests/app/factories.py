@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
+from unittest import mock
 
 from django.utils import timezone
 
@@ -21,10 +23,28 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import graphs, work
+from codegen_app.services import engine, graphs, kernels, work
 from scheduler import samples
 
 _numbers = count()
+T = TypeVar("T")
+
+
+def _once(compute: Callable[..., T]) -> Callable[..., T]:
+    """The same of the same schedule, which costs seconds, is computed once in a process."""
+    computed: dict[tuple[Any, ...], tuple[engine.Scheduled, T]] = {}
+
+    def ask(scheduled: engine.Scheduled, *rest: Any) -> T:
+        key = (id(scheduled), *(one if isinstance(one, str) else tuple(one) for one in rest))
+        if key not in computed:
+            # The schedule, too: as long as it is there nothing else has its id.
+            computed[key] = scheduled, compute(scheduled, *rest)
+        return computed[key][1]
+
+    return ask
+
+
+_prepare, _wrapper = _once(kernels.prepare), _once(engine.Scheduled.wrapper)
 
 
 def digest() -> str:
@@ -47,7 +67,11 @@ def prepared_graph(name: str = "gpt2", sample: str = "gpt2_2layer") -> Graph:
     made, _ = graphs.import_graph(samples.path(sample), name, [], None)
     held = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
     assert held is not None
-    graphs.prepare(held)
+    with (
+        mock.patch.object(kernels, "prepare", _prepare),
+        mock.patch.object(engine.Scheduled, "wrapper", _wrapper),
+    ):
+        graphs.prepare(held)
     made.refresh_from_db()
     return made
 

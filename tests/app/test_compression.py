@@ -42,6 +42,7 @@ def without_tokens(page: bytes) -> str:
     return re.sub(r"\b[A-Za-z0-9]{64}\b|\d+ \w+ ago|ticket=[\w%-]+", "…", page.decode())
 
 
+@pytest.mark.long(but=2)
 @pytest.mark.full
 @pytest.mark.parametrize("kept_bytes", [0, 1 << 26])
 def test_every_page_and_its_twin_is_sent_compressed(

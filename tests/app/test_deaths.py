@@ -82,7 +82,7 @@ def start(graph: Graph, kind: str, **options: object) -> TuningRun:
     return run
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_worker_may_die_anywhere(workers: Die) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     run = start(graph, "reduction", candidate_limit=2)

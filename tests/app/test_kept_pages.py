@@ -73,6 +73,7 @@ def without_tokens(page: bytes) -> str:
     return re.sub(CHANGING, "…", page.decode())
 
 
+@pytest.mark.long(but=["tuner"])
 @pytest.mark.full
 @pytest.mark.parametrize("role", ROLES)
 def test_a_kept_page_is_the_page(role: str, world: World, settings: Any) -> None:

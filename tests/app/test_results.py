@@ -288,6 +288,7 @@ def of_model(name: str) -> tuple[str, set[str]]:
     return graph.digest, own
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("path", samples.results(), ids=lambda path: path.name)
 def test_recorded_results_in_the_package_can_be_imported(path: Path) -> None:

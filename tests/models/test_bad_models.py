@@ -93,6 +93,7 @@ def test_an_op_without_a_kernel_runs_through_the_reference(
     assert all(one["passed"] for one in findings)
 
 
+@pytest.mark.long(but=2)
 @pytest.mark.full
 @pytest.mark.parametrize("op", ["mylib.frobnicate.default", "aten.frobnicate.default"])
 def test_an_op_that_nothing_knows_is_reported_when_it_is_compiled_and_when_it_is_run(

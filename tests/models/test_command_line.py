@@ -175,7 +175,7 @@ def test_lowering_and_compiling_wait_for_no_scipy(
         assert done.returncode == 0, done.stderr or "SciPy was loaded"
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: Path) -> None:
     manifests = [json.loads((one / "manifest.json").read_text()) for one in (unfused, bundle)]
     assert [manifest["fused"] for manifest in manifests] == [False, True]
@@ -187,6 +187,7 @@ def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: 
     assert all(finding["passed"] for finding in findings)
 
 
+@pytest.mark.long(but=["True"])
 @pytest.mark.full
 @pytest.mark.parametrize("fused", [True, False])
 def test_run_writes_the_outputs_that_the_reference_gives(

@@ -12,7 +12,7 @@ from scheduler.build.cache import CodeCache
 from tests.models.test_command_line import scheduler
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_right_kernels_pass_where_torch_agrees(cache: CodeCache, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
 

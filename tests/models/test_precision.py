@@ -29,7 +29,7 @@ def compiled(cache: CodeCache, out: Path, *options: str) -> Path:
     return out
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_high_is_in_the_bundle_and_its_results_are_held_to_it(
     cache: CodeCache, tmp_path: Path
 ) -> None:
@@ -48,7 +48,7 @@ def test_high_is_in_the_bundle_and_its_results_are_held_to_it(
     assert any(one["name"] == "whole graph" for one in findings)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_without_it_nothing_says_so(cache: CodeCache, tmp_path: Path) -> None:
     """What is written is what was written before there was the option, and asking for the default
     is asking for nothing."""

@@ -24,6 +24,7 @@ VERIFIED = {
 COMPILED_ONLY = {"gpt2_124m": ("gfx950",), "llama3_8b_1layer": ("gfx90a",)}
 
 
+@pytest.mark.long(but=["bert_2layer", "vit_2layer"])
 @pytest.mark.full
 @pytest.mark.parametrize("model", VERIFIED)
 def test_a_model_compiles_for_gpus_and_its_kernels_are_right(
@@ -39,6 +40,7 @@ def test_a_model_compiles_for_gpus_and_its_kernels_are_right(
         assert findings[-1].name == "whole graph"
 
 
+@pytest.mark.long(but=2)
 @pytest.mark.full
 @pytest.mark.parametrize("model", COMPILED_ONLY)
 def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) -> None:
@@ -47,6 +49,7 @@ def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) ->
     assert_valid_code(bundle, COMPILED_ONLY[model])
 
 
+@pytest.mark.long(but=["cpu-gfx1100"])
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["cpu-gfx1100", "cpu-gfx1201", "cpu-gfx1030", "cpu-gfx950"])
 def test_other_waves_and_matrix_instructions_give_the_same_results(

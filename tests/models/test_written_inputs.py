@@ -54,6 +54,7 @@ def _wrapper(bundle: Path) -> Any:
     return module
 
 
+@pytest.mark.long(but=2)
 @pytest.mark.full
 @pytest.mark.parametrize("decompose", [False, True], ids=["plain", "decomposed"])
 def test_what_a_model_writes_is_written_back(

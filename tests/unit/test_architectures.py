@@ -33,7 +33,7 @@ class Small(torch.nn.Module):
 SMALL = Architecture("small", "test", lambda: (Small(), (torch.randn(2, 4),)))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_model_is_taken_through_its_kernels(tmp_path: Path) -> None:
     found = judge(SMALL, Level.KERNELS, tmp_path / "cache", flags="-O0")
     assert (found.failed, found.reason, found.externs) == ("", "", ())

@@ -133,6 +133,7 @@ def test_dropout_while_training_is_no_part_of_it(tmp_path: Path) -> None:
     assert not attentions(trained)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("dtype", "cap", "window"),

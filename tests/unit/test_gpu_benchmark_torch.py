@@ -80,7 +80,7 @@ def test_a_sample_runs_in_torch_with_weights_put_in() -> None:
     assert error_of(got, in_float64(program, (image,))) <= bound_of(program, torch.float16)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_what_was_recorded_of_a_graph_at_these_sizes_chooses_its_kernels(tmp_path: Path) -> None:
     results = made_up.recorded()
     shop = Shop(made_up.DEVICE.target, CodeCache(tmp_path))

@@ -22,6 +22,7 @@ SHARDS = 8
 LEAST = 0.99  # of each part, exceptions left out: one that fails is too many
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_one_use_of_each_op(shard: int, tmp_path: Path) -> None:
@@ -31,7 +32,7 @@ def test_one_use_of_each_op(shard: int, tmp_path: Path) -> None:
     assert report.counts(found).rate >= LEAST, "\n".join(report.lines(found))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_kernels_of_every_sixteenth_op(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     chosen = list(stated_sample(0, 16))

@@ -58,6 +58,7 @@ def check(graph: Graph, got: Mapping[str, Any], case: Mapping[str, Any]) -> None
         assert flat[int(place)] == float.fromhex(text), (case["dtype"], case["seed"], place)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", TYPES)
 def test_what_torch_drew_on_a_gpu(dtype: str, tmp_path: Path) -> None:

@@ -633,7 +633,7 @@ def test_an_older_archive_has_its_model_at_the_root(tmp_path: Path) -> None:
     assert read(write(tmp_path, model(), member="serialized_exported_program.json")).nodes
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_hundred_thousand_nodes_are_read(tmp_path: Path) -> None:
     document = model()
     graph = document[G]["graph"]

@@ -107,7 +107,7 @@ class Long(nn.Module):
         return out, *state, *self.gru(x), *self.rnn(x.transpose(0, 1))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_long_sequence_is_a_loop(tmp_path: Path) -> None:
     """Of each layer and direction; up to a number of steps all are lowered one by one."""
     layer = nn.LSTM(3, 4)

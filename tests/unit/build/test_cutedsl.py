@@ -117,6 +117,7 @@ def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_
         assert (once.directory / file).read_bytes() == (again.directory / file).read_bytes(), file
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("old", "new", "reason"),

@@ -44,6 +44,7 @@ def evaluate(toolchain: Toolchain, shared_cache: CodeCache) -> Evaluate:
     return call
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["round-float64", "log10-float32", "log2-float64"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", NAMES)
@@ -58,6 +59,7 @@ def test_every_function_has_a_stated_error() -> None:
     assert set(STATED) - set(FUNCTIONS) == set()
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["gfx90a", "gfx1030", "gfx1201"])
 def test_all_of_it_compiles_without_device_libraries(

@@ -64,6 +64,7 @@ MODELS = {
 EXTERNS = {"fourier": ["aten.fft_rfft.default", "aten.fft_irfft.default"]}
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kernel_and_the_whole_graph_are_right(name: str, tmp_path: Path) -> None:

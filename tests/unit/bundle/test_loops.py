@@ -188,6 +188,7 @@ def test_all_of_a_loop_is_kernels(made: Made) -> None:
         assert all(loop.node in call.nodes for call in body)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 def test_it_gives_what_torch_gives(made: Made, tmp_path: Path) -> None:
     got = run_fenced(made.bundle, "cpu", "cpu", hints(made.bundle.manifest.symbols), made.values)
@@ -212,6 +213,7 @@ def _wrapper(made: Made, folder: Path, written: Path, file: str = "wrapper.py") 
     return done.stderr if done.returncode else ""
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 def test_every_kernel_and_the_whole_graph_verify(made: Made) -> None:
     findings = verify(made.bundle, "cpu", hints(made.bundle.manifest.symbols))

@@ -155,6 +155,7 @@ CASES = {
 BOUND = {F16: 2e-3, BF16: 2e-2, F32: 2e-6, F64: 1e-14}
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["f16, symbolic rows"])
 @pytest.mark.parametrize("name", CASES)
 def test_attention_gives_what_numpy_gives(name: str) -> None:
@@ -196,6 +197,7 @@ def test_a_row_without_any_column_gives_nan_where_a_softmax_does() -> None:
         assert np.isfinite(rows[:, ::2]).all()
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("options", [{"safe": False}, {"safe": False, "cap": 30.0}, {}])
 def test_a_row_that_f32s_least_number_hides_averages_all_columns(options: dict) -> None:
@@ -214,7 +216,7 @@ def test_a_row_that_f32s_least_number_hides_averages_all_columns(options: dict) 
             assert np.abs(got - want).max() <= BOUND[dtype], target
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_every_configuration_that_serves_agrees() -> None:
     made = attention(F16, 40, 45, 32, 48, causal=True)
     rng = np.random.default_rng(9)

@@ -77,6 +77,7 @@ def _want(memory: dict, seen: np.ndarray, scale: float) -> np.ndarray:
     return np.einsum("bhrc,bhcd->brhd", weights, v)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["cpu-0.2-4-causal, of 20"])
 @pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize(("target", "scale", "splits"), [("cpu", 0.2, 4), ("cpu-gfx1201", -0.2, 1)])

@@ -30,6 +30,7 @@ CASES = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["cpu-one query, two heads a key"])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1201"])

@@ -29,6 +29,7 @@ SHARED = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["f16, three rows-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1100"])
 @pytest.mark.parametrize("name", SHARED)
@@ -65,6 +66,7 @@ def _softmax_of_row(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
         return powers / powers.sum() @ values
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["1-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx1201", "cpu-gfx1030"])
 @pytest.mark.parametrize("splits", [1, 4])

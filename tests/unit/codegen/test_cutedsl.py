@@ -191,7 +191,7 @@ def test_every_function_of_every_type_gives_what_numpy_gives(dtype: DType) -> No
     assert not made.faults(cutedsl.run(made.template.generate(CONFIG), made.memory))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_random_trees_compile() -> None:
     """By NVIDIA's own compiler, whose rules are not all said anywhere."""
     made = random_problem(7, 27).template

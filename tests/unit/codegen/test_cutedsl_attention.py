@@ -184,6 +184,7 @@ CASES: dict[str, tuple[Callable[[], AttentionTemplate], Config]] = {
 }
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_nvidias_compiler_takes_it_without_spilling(name: str) -> None:

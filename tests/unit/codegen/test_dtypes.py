@@ -40,6 +40,7 @@ FLOAT8 = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", FLOAT8, ids=lambda dtype: dtype.label)
 def test_floats_of_8_bits(dtype: DType, tmp_path: Path) -> None:
@@ -70,6 +71,7 @@ def test_products_of_8_bits_are_one_kernel_with_scales_and_bias(tmp_path: Path) 
     assert node.kind is GroupKind.GEMM
 
 
+@pytest.mark.long(but=2)
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
 def test_complex_functions(dtype: Any, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def hard_rows(length: int) -> np.ndarray:
 WAYS = [alone(64, 1), alone(1024, 4), rows(2, 4), columns(8, 2), columns(16, 1, 4)]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=10)
 @pytest.mark.parametrize("config", WAYS, ids=str)
 @pytest.mark.parametrize("op", [SOFTMAX, LOGSUMEXP])

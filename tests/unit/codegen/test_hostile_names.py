@@ -115,6 +115,7 @@ def test_a_nodes_name_is_never_code(model: str, tmp_path: Path) -> None:
             assert computed <= set(kernel.nodes) <= set(names.values())
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("model", exported.MODELS)
 def test_nor_is_it_in_cutedsl_which_its_compiler_runs(model: str, tmp_path: Path) -> None:

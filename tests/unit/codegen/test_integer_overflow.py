@@ -37,6 +37,7 @@ def rows(x: Any) -> tuple[Any, ...]:
     return (x * x).sum(dtype=type_) % 1000, (x * x).cumsum(0, dtype=type_) % 1000
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["torch.int32-squares"])
 @pytest.mark.parametrize("function", [squares, sums, magnitudes, rows])
 @pytest.mark.parametrize("x", [LARGE_32, LARGE_64, SHORT, BYTES], ids=lambda x: str(x.dtype))

@@ -125,6 +125,7 @@ def arguments(name: str, dtype: DType) -> list[np.ndarray]:
     return [first, second] if arity == 2 else [first, second, first * second, second - first]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["f32-hip"])
 @in_each_language
 @pytest.mark.parametrize("dtype", [F32, F64, I64, I32, BOOL], ids=lambda d: d.label)

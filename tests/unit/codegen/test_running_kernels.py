@@ -21,6 +21,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "dtype"),

@@ -42,6 +42,7 @@ def written_out(x: Any) -> Any:
 FUNCTIONS = [softmax, with_temperature, log_softmax, of_columns, written_out]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("x", [ROWS, LONG], ids=["in registers", "long"])

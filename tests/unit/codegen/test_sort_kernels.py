@@ -118,6 +118,7 @@ def test_rows_of_any_length_that_is_known_only_at_run_time(descending: bool) -> 
     check(made, config, 5000, "cpu-gfx1100")
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize(
     "dtype", [F16, BF16, F64, DType.I64, DType.I16, DType.U8, DType.BOOL], ids=lambda d: d.label
@@ -140,6 +141,7 @@ def test_short_rows_share_a_block(target: str) -> None:
         check(made, config, length, target)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=4)
 @pytest.mark.parametrize("length", [1, 5, 17, 100])
 def test_every_configuration_that_serves(length: int) -> None:

@@ -53,6 +53,7 @@ WITH_MORE = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["f16-pointwise", "f64-attention, 64 deep", "f64-pointwise"])
 @pytest.mark.parametrize("layout", LOOPS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.label)

@@ -49,6 +49,7 @@ def squares(template: PointwiseTemplate) -> list[Config]:
     return [c for c in template.configs() if "turned" in c and template.reject(c) is None]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("more", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda dtype: dtype.label)

@@ -13,6 +13,7 @@ from tests.unit.cuda.conftest import SAMPLES, SampleBuild
 TARGETS = ["sm_80", "sm_90", "sm_100", "sm_120"]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("sample", SAMPLES)

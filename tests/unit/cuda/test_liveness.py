@@ -26,6 +26,7 @@ def function_of(*lines: str) -> Function:
     return function
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["addmm_f16-sm_80"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -10,6 +10,7 @@ from scheduler.build.model import Toolchain
 from tests.support.families import attention, conflict, modelled
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_tiles_of_32_keys_are_written_and_read_without_conflicts(

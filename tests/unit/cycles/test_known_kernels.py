@@ -38,6 +38,7 @@ def listings(
     return target.name, found
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 def test_reads_of_shared_memory_have_the_conflicts_they_were_made_with(
     listings: tuple[str, dict[str, Path]],

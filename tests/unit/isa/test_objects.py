@@ -92,6 +92,7 @@ def same(ours: Listing, theirs: Listing) -> None:
                 assert mine.source_line == its.source_line
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)

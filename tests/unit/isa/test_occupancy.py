@@ -54,6 +54,7 @@ def synthetic(target: Target, rng: random.Random, count: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "mode"), CONFIGURATIONS)
 def test_it_agrees_with_the_compiler_on_synthetic_kernels(

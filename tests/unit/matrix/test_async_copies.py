@@ -48,6 +48,7 @@ def asynchronous(schedule: Schedule, **config: int) -> TemplateCaller:
 SMALL = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "THREADS": 128}
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("block_k", [32, 64, 128])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.F32], ids=lambda dtype: dtype.label)
@@ -63,6 +64,7 @@ def test_whatever_the_number_of_tiles(
     assert np.abs(out - (x @ w.T + b)).max() <= tolerance(k, dtype, magnitude=4.0)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("tile", [(64, 64, 64), (32, 64, 32), (16, 32, 32)], ids=str)
 @pytest.mark.parametrize("a_turned", [False, True], ids=["a along k", "a along m"])

@@ -56,6 +56,7 @@ def spilling_nothing(result: Build | Rejected) -> Build:
     return result
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("target", GPUS)
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
@@ -108,6 +109,7 @@ def test_channels_last_moves_sixteen_bytes_at_once(
     assert re.search(r"^\s+global_store_dwordx[24]\b", listing, re.MULTILINE)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
 @pytest.mark.parametrize("case", CASES)

@@ -83,6 +83,7 @@ def serving(problem: Schedule, *targets: str) -> tuple[int, int]:
     return len(found) - large, large
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @pytest.mark.parametrize("target", names())
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.unit.matrix.running import Runner, random_values, tolerance
 ALL = tuple(find(name) for name in names())
 
 
+@pytest.mark.long(but=5)
 @pytest.mark.full
 @pytest.mark.parametrize("channels_last", [False, True], ids=["nchw", "channels_last"])
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def check(problem: Convolution, runner: Runner, rng: np.random.Generator) -> Non
 BASE = Convolution((2, 16, 9, 11), (24, 16, 3, 3), padding=1, bias=True)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ DEPTHWISE_CASES = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize("case", DEPTHWISE_CASES)
@@ -129,6 +131,7 @@ FUSED = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full
 @LAYOUTS
 @pytest.mark.parametrize("case", FUSED)

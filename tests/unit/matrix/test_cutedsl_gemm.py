@@ -272,6 +272,7 @@ RUN = (
 )
 
 
+@pytest.mark.long(but=5)
 @pytest.mark.full
 @pytest.mark.parametrize("name", RUN)
 def test_what_lies_around_the_multiplication_is_right(name: str) -> None:
@@ -299,6 +300,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("name", COMPILED)
 def test_nvidias_compiler_takes_it(name: str) -> None:

@@ -54,6 +54,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 
 
 # Fewer tiles than are on their way at once, as many, and more; the last one whole and not.
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("k", [8, 64, 136, 520])
@@ -137,6 +138,7 @@ def test_some_loads_stay_on_their_way(toolchain: Toolchain, cache: CodeCache) ->
     assert len(re.findall("L+", kinds)) >= loads // 2, kinds
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize(

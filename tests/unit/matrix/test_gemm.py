@@ -50,6 +50,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 EMULATED = ("cpu", "cpu-gfx90a", "cpu-gfx1030", "cpu-gfx1100", "cpu-gfx1201")
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["cpu-f16"])
 @pytest.mark.parametrize(
     ("target", "dtype"),

@@ -46,6 +46,7 @@ def narrow(cache: CodeCache, toolchain: Toolchain) -> Runner:
     return Runner(cache, toolchain, "cpu-gfx1100")
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @TYPES
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])

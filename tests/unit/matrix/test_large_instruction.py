@@ -49,6 +49,7 @@ def largest(callers: list[TemplateCaller], **config: int) -> TemplateCaller:
     return max((c for c in callers if wanted.items() <= c.kernel.config.items()), key=area)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["gfx90a-f16-mfma_f32_32x32x8f16"])
 @pytest.mark.parametrize(
     ("target", "dtype", "instruction"), LARGE, ids=lambda value: getattr(value, "name", value)
@@ -71,6 +72,7 @@ def test_the_listing_shows_it_and_nothing_is_spilled(
         assert (resources["vgpr_spills"], resources["scratch_bytes"]) == (0, 0)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["f16-cpu"])
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx90a", "cpu-gfx950"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda d: d.label)
@@ -113,7 +115,7 @@ def test_a_padded_window(runner: Runner, rng: np.random.Generator) -> None:
     assert error <= tolerance(72, DType.F16, magnitude=4.0)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_every_tile_of_the_list_is_right(runner: Runner, rng: np.random.Generator) -> None:
     schedule = matmul(33, 65, 72, DType.F16)
     x, w = (random_values(rng, size, DType.F16) for size in ((33, 72), (72, 65)))

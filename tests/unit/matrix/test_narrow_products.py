@@ -64,6 +64,7 @@ def assert_right(
     assert np.abs(out + 1.5 * expected).max() <= bound
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["cpu-i8"])
 @EVERY
 @pytest.mark.parametrize("target", EMULATED)
@@ -77,6 +78,7 @@ def test_products_are_right_on_every_kind_of_hardware(
     assert_right(Runner(cache, toolchain, target), caller, x, w, x @ w.T)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["odd-cpu-i8"])
 @EVERY
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx950", "cpu-gfx1030"])
@@ -95,6 +97,7 @@ def test_of_operands_that_lie_either_way(
     assert_right(Runner(cache, toolchain, target), caller, x, w, x @ w)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=15)
 @EVERY
 @pytest.mark.parametrize(
@@ -117,6 +120,7 @@ def test_whatever_the_steps(
     assert_right(runner, caller, x, w, x @ w.T)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["1-i8"])
 @EVERY
 @pytest.mark.parametrize("rows", [1, 3])
@@ -156,6 +160,7 @@ def test_what_is_no_number_comes_through(
         np.testing.assert_array_equal(out, x @ w.T)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full(but=["i8-f16"])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda d: d.label)
 @pytest.mark.parametrize("weight", [*NARROW, DType.U8], ids=lambda d: d.label)
@@ -214,6 +219,7 @@ INSTRUCTIONS = {
 }
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["i8-gfx90a"])
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 @pytest.mark.parametrize("dtype", [DType.I8, DType.F8E4M3FN], ids=lambda dtype: dtype.label)

@@ -50,6 +50,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, k: int, dtype: DType)
 
 # 3 x 4 tiles: fewer than blocks and more, some left over and none; of more steps than blocks and of
 # fewer, the last one not whole.
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["100-1"])
 @pytest.mark.parametrize("blocks", [1, 5, 7, 12, 40])
 @pytest.mark.parametrize("k", [100, 700])
@@ -74,6 +75,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["1-cpu-DType.F16"])
 @pytest.mark.parametrize(("target", "dtype"), FAMILIES, ids=str)
 @pytest.mark.parametrize("stages", [1, 2])

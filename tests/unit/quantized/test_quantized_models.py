@@ -53,6 +53,7 @@ def test_the_reference_gives_what_torch_gives(name: str) -> None:
     assert_close(got, expected, name)
 
 
+@pytest.mark.long(but=3)
 @pytest.mark.full(but=["float8_weight_only"])
 @EACH
 def test_kernels_give_what_torch_gives(name: str) -> None:

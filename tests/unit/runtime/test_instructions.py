@@ -43,6 +43,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return bundle_of(graph, folder / "bundle", PROCESSORS)
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_bundle_is_right_by_its_instructions(bundle: Bundle, processor: str) -> None:

@@ -137,7 +137,7 @@ def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
     assert other[0].title != f"{first[0].title} at s70=16", "the sizes are those that are measured"
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     cache: CodeCache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

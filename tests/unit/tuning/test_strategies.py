@@ -82,6 +82,7 @@ def test_a_proposal_does_not_depend_on_the_order_of_pending_results() -> None:
     assert proposed not in history
 
 
+@pytest.mark.long(but=4)
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_the_default_needs_half_of_what_random_search_needs(seed: int) -> None:
