@@ -21,6 +21,7 @@ from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.app.installations import BROKER, Installation
 from tests.app.processes import worker_environment
+from tests.support.caches import KEPT
 from tests.support.pages_world import World, make_world
 
 
@@ -46,8 +47,8 @@ RIGHTS = [name.partition(".")[2] for name in permissions.TITLES]
 
 
 @pytest.fixture(scope="session")
-def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages-cache")
+def code_cache() -> Path:
+    return KEPT.root
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.benchmarks.gpu.history import folder as history_folder
 from tests.benchmarks.gpu.history import prepare as preparing
 from tests.benchmarks.gpu.history.folder import Sample
 from tests.benchmarks.gpu.history.measure import Amounts, check, measure
+from tests.support.caches import empty_cache
 from tests.support.exported import softmax, write
 
 COMMITS = ("a" * 40, "b" * 40)
@@ -43,7 +44,8 @@ def _prepared(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         _commit_today(patch)
         made = folder / "prepared"
-        preparing.prepare(made, [Sample(str(model))], "cpu", "a..b", folder / "cache")
+        cache = empty_cache(folder / "cache")
+        preparing.prepare(made, [Sample(str(model))], "cpu", "a..b", cache)
     return made
 
 
@@ -65,21 +67,21 @@ def _archive() -> bytes:
     return subprocess.run(command, cwd=preparing.REPOSITORY, check=True, capture_output=True).stdout
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_commit_that_left_the_kernels_says_so_and_adds_no_library(prepared: Path) -> None:
     history = history_folder.load(prepared)
     assert [one.as_before for one in history.measured] == [False, True]
     assert len(list((prepared / "code").iterdir())) == len([*history.kernels()]) / len(COMMITS)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_of_commits_that_left_the_kernels_some_are_measured(prepared: Path) -> None:
     history = history_folder.load(prepared)
     assert [one.commit for one in history.with_controls(1).measured] == [*COMMITS]
     assert [one.commit for one in history.with_controls(0).measured] == [COMMITS[0]]
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_commit_that_does_not_know_the_target_renders_for_another(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +89,8 @@ def test_a_commit_that_does_not_know_the_target_renders_for_another(
     monkeypatch.setattr(preparing, "_git", lambda *_: _archive_before_cpu(tmp_path / "tree"))
     monkeypatch.setattr(preparing, "_log", lambda _: [(COMMITS[0], DATE, "One")])
     made = tmp_path / "prepared"
-    history = preparing.prepare(made, [Sample(str(model))], "cpu", "a", tmp_path / "cache")
+    cache = empty_cache(tmp_path / "cache")
+    history = preparing.prepare(made, [Sample(str(model))], "cpu", "a", cache)
     (commit,) = history.measured
     assert commit.rendered_for == preparing.OLDER
     assert measure(made, tmp_path / "out", "cpu", replace(AMOUNTS, runs=1)) == 0
@@ -109,13 +112,13 @@ def _archive_before_cpu(tree: Path) -> bytes:
     return subprocess.run(command, cwd=tree, check=True, capture_output=True).stdout
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_commits_of_one_moment_keep_their_order(prepared: Path) -> None:
     first, second = (one.date for one in history_folder.load(prepared).commits)
     assert first == DATE < second
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_what_is_prepared_is_not_built_again(
     prepared: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +128,7 @@ def test_what_is_prepared_is_not_built_again(
         preparing.prepare(prepared, [Sample(str(model))], "sm_90", "a..b", tmp_path / "cache")
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_library_that_is_missing_is_named_and_the_rest_measured(
     prepared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,13 +179,13 @@ def test_each_commit_becomes_a_revision_of_the_series(
     assert "0 times a commit changed a kernel's code" in said.getvalue()
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_time_that_is_over_begins_no_further_run(prepared: Path, tmp_path: Path) -> None:
     assert measure(prepared, tmp_path / "out", "cpu", replace(AMOUNTS, seconds=1e-3)) == 1
     assert not [*(tmp_path / "out").iterdir()], "not even the first"
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_kernels_of_another_target_are_refused(prepared: Path, tmp_path: Path) -> None:
     index = prepared / history_folder.INDEX
     index.write_text(index.read_text().replace('"cpu"', '"sm_90"'))

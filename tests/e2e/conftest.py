@@ -28,6 +28,7 @@ from codegen_app.access import permissions
 from codegen_app.models import worker
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
+from tests.support.caches import KEPT
 from tests.support.every_page import NOWHERE
 from tests.support.pages_world import World, make_world
 from tests.support.receivers import HttpReceiver, http_receiver
@@ -43,6 +44,7 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-features=PreloadTopChromeWebUI,Translate,MediaRouter,PaintHolding,LensOverlay",
     # Nothing but the server under test has a name.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )
@@ -69,8 +71,8 @@ def _alive_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("e2e-cache")
+def code_cache() -> Path:
+    return KEPT.root
 
 
 @pytest.fixture

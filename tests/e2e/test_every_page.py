@@ -70,6 +70,7 @@ def test_axe_finds_nothing_in_the_open_palette(
     assert page.evaluate("checks.violations()") == []
 
 
+@pytest.mark.long
 def test_tab_goes_as_one_reads_and_is_seen(page: Page, site: dict[str, str]) -> None:
     wrong = []
     for name, address in site.items():

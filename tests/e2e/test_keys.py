@@ -107,6 +107,7 @@ EFFECTS = {
 }
 
 
+@pytest.mark.long
 def test_what_is_announced_works_and_nothing_else_is_announced(page: Page, world: World) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     for address in pages(world):

@@ -200,7 +200,7 @@ def test_a_point_of_the_chart_opens_its_kernel(page: Page, world: World) -> None
     expect(page).to_have_url(re.compile(r"/kernels/rocm_linear_"))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World) -> None:
     addresses = ["/", "/graphs", world.graph.get_absolute_url()]
     addresses += [f"{world.graph.get_absolute_url()}?view={view}" for view in ("nodes", "fusion")]

@@ -58,7 +58,7 @@ def make_old() -> None:
         model._default_manager.update(**{name: F(name) - timedelta(days=3) for name in times})
 
 
-@pytest.mark.long(but=["1400"])
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1400, 360])
 def test_nothing_moves_when_scripts_come_late(page: Page, world: World, width: int) -> None:
     every_page.furnish(world.graph)

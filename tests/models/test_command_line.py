@@ -125,7 +125,7 @@ def test_the_second_compilation_compiles_nothing_and_says_so(
     assert facts["builds"]["cached"] == facts["kernels"]
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_bundle_is_the_same_in_any_process_folder_and_hash_seed(tmp_path: Path) -> None:
     trees = []
     for seed in ("1", "2"):

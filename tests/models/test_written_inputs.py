@@ -106,7 +106,7 @@ def test_what_a_model_writes_is_written_back(
     assert held["calls"] == 9, "nothing is written where a call fails"
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_what_nothing_computes_leaves_the_other_outputs(cache: CodeCache, tmp_path: Path) -> None:
     """relu(linear(x)) and the exponential of an op that nothing knows."""
     document = _with_op("mylib.frobnicate.default", [])

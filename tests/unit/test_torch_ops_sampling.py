@@ -20,7 +20,7 @@ def _randn(*size: int) -> Any:
     return torch.randn(*size, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_samples_at_a_grid(tmp_path: Path) -> None:
     def every(x: Any, grid: Any, volume: Any, places: Any, theta: Any) -> Any:
         made = []

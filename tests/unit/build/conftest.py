@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.build.cache import CodeCache
-from tests.support.caches import KEPT
+from tests.support.caches import KEPT, empty_cache
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +17,4 @@ def shared_cache() -> CodeCache:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> CodeCache:
-    """Without any entry; the C library that zig compiles for itself, for seconds, is that of all
-    sessions."""
-    root, own = tmp_path / "cache", KEPT.root / "zig"
-    own.mkdir(parents=True, exist_ok=True)
-    root.mkdir()
-    (root / "zig").symlink_to(own)
-    return CodeCache(root)
+    return CodeCache(empty_cache(tmp_path / "cache"))

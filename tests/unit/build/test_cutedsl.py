@@ -106,7 +106,7 @@ def test_a_kernel_that_spills_has_its_resources_too(
     assert facts["spill_store_bytes"] > 0 and facts["spill_load_bytes"] > 0
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_equal_sources_give_equal_bytes_in_any_folder(toolchain: Toolchain, tmp_path: Path) -> None:
     once, again = (
         built(TWO, toolchain, CodeCache(tmp_path / folder)) for folder in ("a", "a longer name")

@@ -71,8 +71,7 @@ def test_products_of_8_bits_are_one_kernel_with_scales_and_bias(tmp_path: Path) 
     assert node.kind is GroupKind.GEMM
 
 
-@pytest.mark.long(but=2)
-@pytest.mark.full
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
 def test_complex_functions(dtype: Any, tmp_path: Path) -> None:
     def function(z: Any, w: Any) -> tuple[Any, ...]:

@@ -112,6 +112,7 @@ def test_several_products_and_batches(runner: Runner, rng: np.random.Generator) 
     assert_close(runner(caller, {"arg0": a, "arg1": b})["buf0"], a @ b, 200, DType.F16)
 
 
+@pytest.mark.long
 def test_an_epilogue_that_reads_through_an_index(runner: Runner, rng: np.random.Generator) -> None:
     dtype = DType.F16
     x, w = random_values(rng, (37, 300), dtype), random_values(rng, (40, 300), dtype)
