@@ -77,7 +77,7 @@ def _compiled(document: Document, cache: CodeCache, tmp_path: Path) -> tuple[Pat
     return out, json.loads(output)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_an_op_without_a_kernel_runs_through_the_reference(
     cache: CodeCache, tmp_path: Path
 ) -> None:

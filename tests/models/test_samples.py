@@ -49,7 +49,7 @@ def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) ->
     assert_valid_code(bundle, COMPILED_ONLY[model])
 
 
-@pytest.mark.long(but=["cpu-gfx1100"])
+@pytest.mark.long
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["cpu-gfx1100", "cpu-gfx1201", "cpu-gfx1030", "cpu-gfx950"])
 def test_other_waves_and_matrix_instructions_give_the_same_results(
