@@ -45,17 +45,9 @@ def main() -> int:
 
 def passes(name: str) -> bool:
     """Whether the test passes in a process of its own with nothing beside it."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:kiln-record",
-        name,
-    ]
+    # The record of the run that it failed in stays as it is.
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:kiln-record")
+    command = [sys.executable, "-m", "pytest", *options, name]
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 

@@ -42,12 +42,13 @@ def median_interval(
 
 
 def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The median and the interval between the narrowest pair of order statistics that has it at
-    least as often as ``confidence`` says, as many from each end, whatever the distribution
+    """The median and its distribution-free interval: the narrowest between two order statistics,
+    with as many samples left out at each end, that covers the median with at least ``confidence``
     (Conover, Practical Nonparametric Statistics, section 3.2).
 
-    For many samples at once, where a bootstrap takes too long: it costs one sort. Of few samples
-    (5 for 95%) it is their whole range. Raises ``ValueError`` without samples.
+    It costs one sort, so it serves many samples at once, where a bootstrap takes too long. Of
+    samples too few for the confidence (up to 5 for 95%) it is the range. Raises ``ValueError``
+    without samples.
     """
     if len(samples) == 0:
         raise ValueError("no samples")
@@ -61,9 +62,9 @@ def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interva
 def _left_out(n: int, confidence: float) -> int:
     """How many of n samples are left out at each end.
 
-    As many samples lie below the median as there are heads of n coins: of 40 samples 13, as fewer
-    than 14 heads are seen with a chance of 1.9%, fewer than 15 with one of 4.0%.
+    The number of samples below the median, B, is binomial with probability 1/2. Of 40 samples 13
+    are left out for 95%: P(B <= 13) is 1.9%, P(B <= 14) would be 4.0%.
     """
-    in_tail = Fraction(1 - confidence) / 2 * 2**n  # of the 2^n sequences of heads and tails
-    counts = accumulate(math.comb(n, heads) for heads in range((n - 1) // 2))
-    return max(0, sum(1 for _ in takewhile(lambda count: count <= in_tail, counts)) - 1)
+    in_tail = Fraction(1 - confidence) / 2 * 2**n  # of 2^n equally likely outcomes
+    outcomes = accumulate(math.comb(n, below) for below in range((n - 1) // 2))
+    return max(0, sum(1 for _ in takewhile(lambda count: count <= in_tail, outcomes)) - 1)

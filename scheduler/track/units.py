@@ -28,7 +28,7 @@ def scale_of(unit: str, magnitude: float) -> Scale:
     known = _TIMES.get(unit)
     if known is None or not magnitude or not math.isfinite(magnitude):
         return Scale(1.0, unit)
-    in_ns = _as_shown(abs(magnitude) * known)
+    in_ns = _rounded(abs(magnitude) * known)
     shown, size = next((each for each in _SHOWN if in_ns >= each[1]), _SHOWN[-1])
     return Scale(known / size, shown)
 
@@ -49,11 +49,11 @@ def digits(value: float) -> str:
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:
         return f"{value:.4g}"
-    after = 3 - math.floor(math.log10(_as_shown(size))) if size else 0
+    after = 3 - math.floor(math.log10(_rounded(size))) if size else 0
     text = f"{value:,.{max(0, after)}f}".replace(",", _THIN)
     return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
 
 
-def _as_shown(value: float) -> float:
-    """Of four digits: 999.97 ns are 1.000 µs, and not 1000.0 ns."""
+def _rounded(value: float) -> float:
+    """To the four digits that are shown, so that 999.97 ns is 1.000 µs and not 1000.0 ns."""
     return float(f"{value:.4g}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -16,12 +15,12 @@ from django.test import Client
 from psycopg import sql
 
 from codegen_app.access import permissions
-from codegen_app.models import worker
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.app.installations import BROKER, Installation
 from tests.app.processes import worker_environment
 from tests.support.caches import KEPT
+from tests.support.leases import long_heartbeats  # noqa: F401 -- a fixture
 from tests.support.pages_world import World, make_world
 
 
@@ -31,12 +30,6 @@ def _read_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if "apart" not in request.keywords:
         monkeypatch.setattr(untrusted, "read_graph", lambda file, *_: _graph_in(file))
         monkeypatch.setattr(untrusted, "try_out", lambda *_: None)
-
-
-@pytest.fixture(autouse=True)
-def _alive_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's sign of life in this process, however long a test takes after it."""
-    monkeypatch.setattr(worker, "HEARTBEAT_INTERVAL", timedelta(minutes=1))
 
 
 def _graph_in(file: Path) -> dict[str, Any]:

@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 
 def _once(compute: Callable[..., T]) -> Callable[..., T]:
-    """The same of the same schedule, which costs seconds, is computed once in a process."""
+    """Memoized by schedule and arguments: it takes seconds, and tests of a sample need the same."""
     computed: dict[tuple[Any, ...], tuple[engine.Scheduled, T]] = {}
 
     def ask(scheduled: engine.Scheduled, *rest: Any) -> T:
         key = (id(scheduled), *(one if isinstance(one, str) else tuple(one) for one in rest))
         if key not in computed:
-            # The schedule, too: as long as it is there nothing else has its id.
+            # With the schedule, so that nothing else gets its id.
             computed[key] = scheduled, compute(scheduled, *rest)
         return computed[key][1]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,26 @@ from playwright.sync_api import (
 )
 
 from codegen_app.access import permissions
-from codegen_app.models import worker
 from tests.app.test_real_workers import Workers
 from tests.support import pipeline
 from tests.support.caches import KEPT
 from tests.support.every_page import NOWHERE
+from tests.support.leases import long_heartbeats  # noqa: F401 -- a fixture
 from tests.support.pages_world import World, make_world
 from tests.support.receivers import HttpReceiver, http_receiver
 
 PATIENCE_MS = 60_000  # for a machine that does much else
 expect.set_options(timeout=PATIENCE_MS)
 
+# Chromium's own interface, which it would load again with each window, and the features that
+# Playwright disables: of two such options Chromium takes the last.
+DISABLED_FEATURES = (
+    "PreloadTopChromeWebUI",
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *("DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades"),
+    *("LensOverlay", "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints"),
+    *("PaintHolding", "PreconnectToSearch", "ThirdPartyStoragePartitioning"),
+)
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -44,7 +52,7 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--disable-features=PreloadTopChromeWebUI,Translate,MediaRouter,PaintHolding,LensOverlay",
+    f"--disable-features={','.join(DISABLED_FEATURES)}",
     # Nothing but the server under test has a name.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )
@@ -62,12 +70,6 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
         yield browser
         browser.close()
-
-
-@pytest.fixture(autouse=True)
-def _alive_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's sign of life in this process, however long a test takes after it."""
-    monkeypatch.setattr(worker, "HEARTBEAT_INTERVAL", timedelta(minutes=5))
 
 
 @pytest.fixture(scope="session")
@@ -132,8 +134,7 @@ _ANSWERS = """() => document.documentElement.dataset.ready
 
 
 def _wait_until_it_answers(page: Page) -> None:
-    """Going to an address, or back, is over when the page there answers, as for somebody who looks
-    first."""
+    """Have each navigation last until the scripts of the page run, as a person waits for it."""
 
     def patient(go: Callable[..., Response | None]) -> Callable[..., Response | None]:
         def patiently(*arguments: Any, **options: Any) -> Response | None:

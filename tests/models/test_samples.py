@@ -50,7 +50,6 @@ def test_a_large_model_compiles(model: str, cache: CodeCache, tmp_path: Path) ->
 
 
 @pytest.mark.long
-@pytest.mark.full
 @pytest.mark.parametrize("target", ["cpu-gfx1100", "cpu-gfx1201", "cpu-gfx1030", "cpu-gfx950"])
 def test_other_waves_and_matrix_instructions_give_the_same_results(
     target: str, cache: CodeCache, tmp_path: Path

@@ -15,8 +15,8 @@ MOST_BYTES = 4 << 30
 
 
 def empty_cache(folder: Path) -> Path:
-    """A code cache without builds. What the bundled compiler makes for itself, of the C library,
-    is that of the others: it takes it six seconds."""
+    """A code cache without builds. It shares the C library that the bundled compiler builds for
+    itself, which takes six seconds."""
     compilers = KEPT.root / "zig"
     compilers.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,5 @@
-"""Leases of work whose worker was killed: tests end them, instead of waiting until they run out.
-
-So the leases of tests may be long: none runs out because the machine did much else.
+"""Leases and heartbeats. Those of tests are long, so that none runs out on a busy machine; a test
+whose worker was killed ends its leases instead of waiting for that.
 """
 
 from __future__ import annotations
@@ -9,12 +8,19 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from codegen_app.models import State
+from codegen_app.models import State, worker
 from codegen_app.services import work
+
+
+@pytest.fixture(autouse=True)
+def long_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the test's own process a worker counts as alive for 15 minutes after its last sign."""
+    monkeypatch.setattr(worker, "HEARTBEAT_INTERVAL", timedelta(minutes=5))
 
 
 def expire(rows: QuerySet[Any]) -> None:

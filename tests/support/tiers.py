@@ -12,7 +12,7 @@ after it with the full ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from hypothesis import HealthCheck
@@ -42,64 +42,61 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.load_profile("random" if is_long else "fixed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before -k takes cases out
+@pytest.hookimpl(tryfirst=True)  # before -k deselects cases, which are counted
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    tiers = _tiers(items)
-    config.stash[LEFT_OUT] = [
-        one.nodeid for one, tier in zip(items, tiers, strict=True) if tier == "long"
-    ]
+    tiers = dict(_tiers(items))
+    config.stash[LEFT_OUT] = [item.nodeid for item in items if tiers[item] == "long"]
     if any("::" in argument for argument in config.args):
         return
     if unknown := sorted(_unknown_cases(items)):
         raise pytest.UsageError("no such case is left to the tier below: " + ", ".join(unknown))
     asked = config.getoption("tier")
     runs = {"quick": ("quick",), "full": ("quick", "full"), "long": ("long",)}[asked]
-    kept = [one for one, tier in zip(items, tiers, strict=True) if tier in runs]
-    config.hook.pytest_deselected(
-        items=[one for one, tier in zip(items, tiers, strict=True) if tier not in runs]
-    )
-    items[:] = kept
+    config.hook.pytest_deselected(items=[item for item in items if tiers[item] not in runs])
+    items[:] = [item for item in items if tiers[item] in runs]
 
 
-def _tiers(items: Iterable[pytest.Item]) -> list[str]:
-    """Of each test, by the markers of itself, its class or its file."""
+def _tiers(items: Iterable[pytest.Item]) -> Iterator[tuple[pytest.Item, str]]:
+    """Each item with its tier, by the markers of the test, its class or its file."""
     seen: Counter[str] = Counter()
-    tiers = []
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        tiers.append(_tier(item, seen[test]))
+        test, case = _parts(item)
+        full, long = (item.get_closest_marker(name) for name in ("full", "long"))
+        if full and _is_left(full, case, seen[test]):
+            yield item, "quick"
+        elif long and not _is_left(long, case, seen[test]):
+            yield item, "long"
+        else:
+            yield item, "full" if full else "quick"
         seen[test] += 1
-    return tiers
 
 
-def _tier(item: pytest.Item, number: int) -> str:
-    """The tier of a test's case, which is the ``number``-th of that test."""
-    full, long = (item.get_closest_marker(name) for name in ("full", "long"))
-    if full and _is_left(full, item, number):
-        return "quick"
-    if long and not _is_left(long, item, number):
-        return "long"
-    return "full" if full else "quick"
+def _parts(item: pytest.Item) -> tuple[str, str]:
+    """The address of a test, and the name of its case; "" where it has none."""
+    test, _, case = item.nodeid.partition("[")
+    return test, case.removesuffix("]")
 
 
-def _is_left(marker: pytest.Mark, item: pytest.Item, number: int) -> bool:
-    """Whether the case belongs to the tier below the marker's."""
-    but: int | Sequence[str] = marker.kwargs.get("but", ())
-    return number % but == 0 if isinstance(but, int) else _case(item) in but
+def _left(marker: pytest.Mark) -> int | Sequence[str]:
+    """Which cases belong to the tier below the marker's: every so many, or these."""
+    cases: int | Sequence[str] = marker.kwargs.get("but", ())
+    return cases
 
 
-def _case(item: pytest.Item) -> str:
-    return getattr(getattr(item, "callspec", None), "id", "")
+def _is_left(marker: pytest.Mark, case: str, number: int) -> bool:
+    """Whether a case, the ``number``-th of its test, belongs to the tier below the marker's."""
+    left = _left(marker)
+    return number % left == 0 if isinstance(left, int) else case in left
 
 
-def _unknown_cases(items: list[pytest.Item]) -> set[str]:
-    """What markers leave to the tier below though no test has such a case."""
-    named = {
-        f"{item.nodeid.partition('[')[0]}[{case}]"
-        for item in items
-        for name in ("full", "long")
-        if (marker := item.get_closest_marker(name))
-        and not isinstance(marker.kwargs.get("but", ()), int)
-        for case in marker.kwargs.get("but", ())
-    }
-    return named - {item.nodeid for item in items}
+def _unknown_cases(items: Iterable[pytest.Item]) -> set[str]:
+    """Cases that markers leave to the tier below and that no test has."""
+    named, known = set(), set()
+    for item in items:
+        test, case = _parts(item)
+        known.add((test, case))
+        for marker in item.iter_markers():
+            left = _left(marker) if marker.name in TIERS else 0
+            if not isinstance(left, int):
+                named.update((test, each) for each in left)
+    return {f"{test}[{case}]" for test, case in named - known}

@@ -21,7 +21,6 @@ NANOSECONDS = {
     "s": 1_000_000_000,
     "seconds": 1_000_000_000,
 }
-#: From how many nanoseconds on a time is shown in which unit.
 THIN = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -76,7 +75,7 @@ def test_one_to_three_digits_stand_before_the_point(in_ns: float) -> None:
     """Of a second and more there is no larger unit, and of a nanosecond no smaller one."""
     text, unit = figure(in_ns, "ns").split(" ")
     whole = text.replace(THIN, "").partition(".")[0]
-    assert int(whole) >= 1, "as it is read"
+    assert int(whole) >= 1
     assert unit == "s" or len(whole) <= 3
 
 
