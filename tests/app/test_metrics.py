@@ -104,7 +104,7 @@ def test_figures_are_those_of_the_rows() -> None:
     for name, seen, queues in (
         ("alive@a", now, ["compile", "prepare"]),
         ("also@a", now, ["compile"]),
-        ("silent@a", now - timedelta(minutes=5), ["compile"]),
+        ("silent@a", now - timedelta(hours=1), ["compile"]),
     ):
         Worker.objects.create(
             name=name, host="a", pid=1, queues=queues, started_at=now, seen_at=seen
