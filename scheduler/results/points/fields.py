@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -24,9 +25,28 @@ def need(holds: bool, at: str, why: str) -> None:
         raise UserError(f"{at}: {why}")
 
 
+class Doubled(dict[str, Any]):
+    """A JSON object in which ``names`` stand more than once: of their values the last is here."""
+
+    names: frozenset[str]
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as ``json.loads`` takes it (``object_pairs_hook``)."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    doubled = Doubled(made)
+    counts = Counter(name for name, _ in pairs)
+    doubled.names = frozenset(name for name, count in counts.items() if count > 1)
+    return doubled
+
+
 def as_object(value: Any, at: str) -> dict[str, Any]:
-    """A JSON object."""
+    """A JSON object, each of whose names stands in it once."""
     need(isinstance(value, dict), at, "a JSON object is due")
+    if isinstance(value, Doubled):
+        raise UserError(f"{at}: {one_line(min(value.names), 40)!r} stands in it more than once")
     return dict(value)
 
 

@@ -302,27 +302,3 @@ def test_a_name_that_is_sent_is_no_problem_of_ours() -> None:
     assert ours.series.digest == renamed.series.digest
     with pytest.raises(UserError, match="recorded results"):
         native.write([ours])
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "value", "line"),
-    [
-        ("pytest_benchmark.json", ("machine_info",), "a host", "machine_info: a JSON object"),
-        ("pytest_benchmark.json", ("benchmarks", 0, "stats", "data", 3), 1e308, "benchmarks[0].st"),
-        ("pytest_benchmark.json", ("benchmarks", 1, "stats"), [], "benchmarks[1].stats: a JSON ob"),
-        ("google_benchmark.json", ("benchmarks", 5, "time_unit"), "h", "benchmarks[5].time_unit"),
-        ("google_benchmark.json", ("benchmarks", 0, "cpu_time"), "1", "benchmarks[0].cpu_time"),
-        ("bencher.json", ("bench_matmul", "latency", "value"), 90, "bench_matmul.latency.upper_v"),
-    ],
-)
-def test_what_is_wrong_in_a_tools_file_is_named(
-    name: str, path: tuple[Any, ...], value: Any, line: str
-) -> None:
-    content = json.loads((FILES / name).read_text())
-    place = content
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
-    with pytest.raises(UserError) as refused:
-        importer.read(json.dumps(content).encode(), SAID)
-    assert str(refused.value).startswith(line)

@@ -2,90 +2,212 @@
 
 The time of a call is that of its fastest choice, which the conditions name. Inductor prints four
 decimals of a millisecond: the times are multiples of 100 ns.
+
+A block is taken whole or left out by name. Lines of several processes may alternate: what stands
+before a line (``[rank0]:``, a collector's columns, without their times) says whose it is.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import NANOSECONDS, point
-from scheduler.results.points.model import Context, LeftOut, Points
+from scheduler.results.points.formats.common import NANOSECONDS, Rows, point
+from scheduler.results.points.model import Context, Points
 from scheduler.tuning.oracle.log import NOT_MEASURED
 
-# Kiln's own title goes on behind the operands: ``mm(64x32, 32x16) f16 at s0=64``.
-_HEAD = re.compile(r"\bAUTOTUNE (\S[^(]*\(.*\)[^()]*?)\s*$")
-_OPERANDS = re.compile(r"(?:^|\s)(strides|dtypes): (.+?)\s*$")
-_CHOICE = re.compile(r"(?:^|\s)(\S+) ([0-9]+(?:\.[0-9]+)?|inf) ms [0-9.]+%\s*(.*?)\s*$")
-_END = re.compile(r"\bAUTOTUNE benchmarking takes\b")
+_HEAD = "AUTOTUNE "
+_OPERANDS = re.compile(r"(?<![\w.])(strides|dtypes): ")
+_TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
+_SHARE = r"(?:-?[0-9.]+|-?inf|nan)%|<DIVIDED BY ZERO ERROR>"
+_CHOICE = re.compile(rf'(?:^|[\s"|]|\]:?)([^\s"|\]]+) ({_TIME}) ms ({_SHARE})')
+_END = re.compile(r"(?:SingleProcess |SubProcess )?\bAUTOTUNE (?:benchmarking )?takes\b")
+#: Collectors of logs write a line's end as two characters, escaped once more inside JSON.
+_WRITTEN_NEWLINE = re.compile(r"(?:\\+r)?\\+n")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: What differs before each line of one process: when it was written, and by which line of code.
+_VARYING = re.compile(
+    r"\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|(?<![\d.])\d+\.\d{3,}(?![\d.])"
+    r"|\b\d{10,}(?:\.\d+)?|\b[DIWEF]\d{4}\b|\.py:\d+"
+)
+
+
+class _Kind(Enum):
+    HEAD = auto()
+    OPERANDS = auto()
+    CHOICE = auto()
+    END = auto()
+
+
+class _Line(NamedTuple):
+    """A line of a block: what stands before it, and its parts."""
+
+    kind: _Kind
+    before: str
+    parts: tuple[str, ...] = ()
+
+
+class _Choice(NamedTuple):
+    name: str
+    ms: str
+    share: str
+    config: str
 
 
 @dataclass
 class _Block:
     line: int
     call: str
+    is_mixed: bool = False
+    ended: bool = False
     operands: list[str] = field(default_factory=list)
-    choices: list[tuple[float, str, str]] = field(default_factory=list)
+    choices: list[_Choice] = field(default_factory=list)
 
     @property
     def problem(self) -> str:
         return " ".join((self.call, *self.operands))
 
+    @property
+    def is_modelled(self) -> bool:
+        return self.call.endswith(NOT_MEASURED)
+
+    def take(self, line: _Line) -> None:
+        if line.kind is _Kind.END:
+            self.ended = True
+        elif line.kind is _Kind.CHOICE:
+            self.choices.append(_Choice(*line.parts))
+        elif not self.choices:
+            operands = f"{line.parts[0]}: {line.parts[1]}"
+            self.is_mixed |= operands in self.operands
+            self.operands.append(operands)
+
 
 def accepts(text: str) -> bool:
     """Whether there is such a block in it."""
-    return any(_HEAD.search(line) for line in text.splitlines())
+    return any(
+        line.kind is _Kind.HEAD
+        for one in text.splitlines()
+        if _HEAD in one
+        for line in _lines_in(one)
+    )
 
 
 def read(text: str, context: Context) -> Points:
-    """A point a block. Raises ``UserError`` naming the line."""
-    made, left_out = [], []
-    for block in _blocks(text):
-        at = f"line {block.line}"
-        if block.call.endswith(NOT_MEASURED):
-            left_out.append(LeftOut(at, f"{block.call[:200]}: modelled, not measured"))
-            continue
-        if not block.choices:
-            left_out.append(LeftOut(at, f"{block.call[:200]}: no choice has a time"))
-            continue
-        ms, name, config = min(block.choices)
-        facts = {"kernel": fields.as_text(name[:1_000], at, 1_000)}
-        if config:
-            facts["flags"] = fields.as_text(config[:1_000], at, 1_000)
-        made.append(
-            point(
-                context,
-                block.problem,
-                at,
-                metric="time",
-                unit="ns",
-                value=ms * NANOSECONDS["ms"],
-                conditions=facts,
-            )
-        )
-    if not made and not left_out:
+    """A point a block. Raises ``UserError`` where there is none."""
+    rows = Rows(context)
+    blocks = list(_blocks(text))
+    if not blocks:
         raise UserError("line 1: there is no AUTOTUNE block in this text")
-    return Points(tuple(made), tuple(left_out))
+    for block in blocks:
+        at = f"line {block.line}"
+        with rows.row(at, block.call):
+            ms, name, config = _fastest(block, at)
+            facts = {"kernel": fields.as_text(name[:1_000], at, 1_000)}
+            if config:
+                facts["flags"] = fields.as_text(config[:1_000], at, 1_000)
+            figure: dict[str, Any] = {"value": ms * NANOSECONDS["ms"], "conditions": facts}
+            rows.add(at, point(rows.context, block.problem, at, metric="time", unit="ns", **figure))
+    return rows.points(once=False)
+
+
+def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
+    """Time in ms, name and configuration. Raises ``UserError`` where the block is not whole or a
+    time in it is none."""
+    fields.need(not block.is_modelled, at, "modelled, not measured")
+    mixed = "another block begins before it ends, and nothing before a line says whose it is"
+    fields.need(not block.is_mixed, at, mixed)
+    fields.need(block.ended, at, 'its last line ("AUTOTUNE benchmarking takes") is missing')
+    for choice in block.choices:
+        fields.need(choice.ms != "nan", at, "the time of a choice is no number")
+        fields.need(not choice.ms.startswith("-"), at, "a choice has a negative time")
+        fields.need(float(choice.ms) > 0, at, "a choice has a time of 0")
+    timed = [choice for choice in block.choices if choice.ms != "inf"]
+    times = [float(choice.ms) for choice in timed]
+    fields.need(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
+    # Kiln's own log has the chosen one first, which may tie with a faster one.
+    is_whole = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
+    fields.need(is_whole, at, "it is not whole: its choices are not in the order of their times")
+    return min((float(choice.ms), choice.name, choice.config) for choice in timed)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    block: _Block | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if head := _HEAD.search(line):
-            if block is not None:
-                yield block
-            block = _Block(number, head[1])
-        elif block is None:
-            continue
-        elif _END.search(line):
-            yield block
-            block = None
-        elif not block.choices and (operands := _OPERANDS.search(line)):
-            block.operands.append(f"{operands[1]}: {operands[2]}")
-        elif (choice := _CHOICE.search(line)) and choice[2] != "inf":
-            block.choices.append((float(choice[2]), choice[1], choice[3]))
-    if block is not None:
-        yield block
+    """In the order of their first lines."""
+    streams: dict[str, _Stream] = {}
+    for number, whole in enumerate(text.splitlines(), start=1):
+        lines = list(_lines_in(whole))
+        for line in lines:
+            # A block that a collector made one line of is by itself.
+            key = f"\n{number}" if len(lines) > 1 else _process(line.before)
+            found = streams.setdefault(key, _Stream()).take(line, number)
+            if found is not None:
+                yield found
+
+
+class _Stream:
+    """The lines of one process, or of several that nothing tells apart: while a block has not
+    ended, what follows may be of it, and no other is taken."""
+
+    def __init__(self) -> None:
+        self._latest: _Block | None = None
+        self._unended = 0
+
+    def take(self, line: _Line, number: int) -> _Block | None:
+        """The block that begins with the line."""
+        latest = self._latest
+        if line.kind is _Kind.HEAD:
+            block = self._latest = _Block(number, line.parts[0], is_mixed=self._unended > 0)
+            if latest is not None and not latest.ended:
+                latest.is_mixed = True
+            if block.is_modelled:  # such a log has no end of this form
+                block.ended = True
+            else:
+                self._unended += 1
+            return block
+        if latest is None:  # its block's first line is not in this text
+            return None
+        if line.kind is _Kind.END:
+            latest.is_mixed |= not self._unended
+            self._unended = max(0, self._unended - 1)
+        if not latest.ended:
+            latest.take(line)
+        return None
+
+
+def _lines_in(whole: str) -> Iterator[_Line]:
+    if " ms " not in whole and _HEAD not in whole and "s: " not in whole:
+        return  # nearly all lines of a training's log
+    for part in _WRITTEN_NEWLINE.split(_COLOUR.sub("", whole)):
+        if (line := _line(part)) is not None:
+            yield line
+
+
+def _line(text: str) -> _Line | None:
+    if choice := _CHOICE.search(text):
+        config = _unquoted(text[choice.end() :])
+        return _Line(_Kind.CHOICE, text[: choice.start(1)], (*choice.groups(), config))
+    if end := _END.search(text):
+        return _Line(_Kind.END, text[: end.start()])
+    before, head, call = text.partition(_HEAD)
+    call = _unquoted(call)
+    is_word = before[-1:].isalnum() or before.endswith("_")
+    if head and not is_word and 0 < call.find("(") < call.rfind(")") > call.rfind("("):
+        return _Line(_Kind.HEAD, before, (call,))
+    if operands := _OPERANDS.search(text):
+        what = _unquoted(text[operands.end() :])
+        return _Line(_Kind.OPERANDS, text[: operands.start()], (operands[1], what))
+    return None
+
+
+def _unquoted(text: str) -> str:
+    """Without what follows where the line is a text inside of JSON."""
+    return text.partition('"')[0].strip().rstrip("\\").rstrip()
+
+
+def _process(before: str) -> str:
+    return " ".join(_VARYING.sub("", before).split())

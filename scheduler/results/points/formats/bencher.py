@@ -1,4 +1,9 @@
-"""Bencher's Metric Format (BMF): ``{benchmark: {measure: {value, lower_value, upper_value}}}``.
+"""Bencher's Metric Format (BMF).
+
+Version 0 is ``{benchmark: {measure: {value, lower_value, upper_value}}}``. In version 1 a benchmark
+is a list of ``{parameters, measures}``: each set of parameters is a series of its own, entries of
+the same set are one (of a name in both the later one counts, as for Bencher), and beside the value
+a measure may have others by name (``p99``), which are metrics of their own.
 
 Its measure ``latency`` (nanoseconds) is the metric ``time``; ``throughput`` is operations a second,
 ``build-time`` seconds, ``file-size`` bytes. A measure of somebody's own has no unit in the file.
@@ -6,11 +11,14 @@ Its measure ``latency`` (nanoseconds) is the metric ``time``; ``throughput`` is 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import point
+from scheduler.results.points.formats.common import Rows, point
 from scheduler.results.points.model import Context, Points
+from scheduler.text import MAX_NAME, one_line
 
 _MEASURES = {
     "latency": ("time", "ns"),
@@ -18,39 +26,97 @@ _MEASURES = {
     "build-time": ("build-time", "s"),
     "file-size": ("file-size", "B"),
 }
-_VALUES = ("value", "lower_value", "upper_value")
+_VALUE, _BOUNDS = "value", ("lower_value", "upper_value")
 
 
 def accepts(content: Any) -> bool:
-    """Whether it is such a file: it has no mark of its own."""
-    if not isinstance(content, dict) or not content:
-        return False
-    return all(
-        isinstance(measures, dict)
-        and measures
-        and all(isinstance(one, dict) and "value" in one for one in measures.values())
-        for measures in content.values()
-    )
+    """Whether a benchmark in it looks like one of such a file, which has no mark of its own."""
+    return isinstance(content, dict) and any(map(_is_benchmark, content.values()))
+
+
+def _is_benchmark(given: Any) -> bool:
+    if isinstance(given, list):
+        return any(isinstance(one, dict) and isinstance(one.get("measures"), dict) for one in given)
+    measures = given.values() if isinstance(given, dict) else ()
+    return any(isinstance(one, dict) and _VALUE in one for one in measures)
 
 
 def read(content: Any, context: Context) -> Points:
-    """A point for each measure. Raises ``UserError`` naming the benchmark and the field."""
-    made = []
-    for name, measures in fields.as_object(content, "document").items():
-        for measure, given in fields.as_object(measures, name[:80]).items():
-            at = f"{name[:80]}.{measure[:80]}"
-            one = fields.as_object(given, at)
-            fields.known(one, _VALUES, at)
+    """A point for each measure."""
+    rows = Rows(context)
+    doubled = content.names if isinstance(content, fields.Doubled) else frozenset()
+    for name, given in content.items():
+        at = one_line(name, MAX_NAME)
+        with rows.row(at):
+            fields.need(name not in doubled, at, "it stands in the file more than once")
+            if isinstance(given, list):
+                for problem, place, measures in _variants(name, at, given, rows):
+                    _add(rows, problem, place, measures, is_open=True)
+            else:
+                _add(rows, name, at, fields.as_object(given, at), is_open=False)
+    return rows.points()
+
+
+def _variants(
+    name: str, at: str, entries: list[Any], rows: Rows
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, place and measures of each set of parameters."""
+    fields.need(bool(entries), at, "it has no measures")
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for number, given in enumerate(entries):
+        place = f"{at}[{number}]"
+        with rows.row(place):
+            one = fields.as_object(given, place)
+            fields.known(one, ("parameters", "measures"), place)
+            problem = name + _parameters(one.get("parameters") or {}, f"{place}.parameters")
+            _, known = found.setdefault(problem, (place, {}))
+            for measure, named in fields.as_object(one.get("measures"), place).items():
+                values = fields.as_object(named, f"{place}.{one_line(measure, 80)}")
+                known[measure] = known.get(measure, {}) | values
+    for problem, (place, measures) in found.items():
+        yield problem, place, measures
+
+
+def _parameters(given: Any, at: str) -> str:
+    """`` op="read" size=16``: in the order of their names; 16.0 is 16."""
+    shown = []
+    for name, value in sorted(fields.as_object(given, at).items()):
+        is_plain = value is None or isinstance(value, bool | str)
+        number = value if is_plain else fields.as_number(value, f"{at}.{one_line(name, 80)}")
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)
+        shown.append(f" {name}={json.dumps(number, ensure_ascii=False)}")
+    return "".join(shown)
+
+
+def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
+    """The points of a benchmark. Names of values beside the known three are metrics where that is
+    ``is_open``, else mistakes."""
+    fields.need(bool(measures), at, "it has no measures")
+    for measure, given in measures.items():
+        place = f"{at}.{one_line(measure, 80)}"
+        with rows.row(place):
+            one = fields.as_object(given, place)
+            if not is_open:
+                fields.known(one, (_VALUE, *_BOUNDS), place)
             metric, unit = _MEASURES.get(measure, (measure, ""))
-            value = fields.as_number(one.get("value"), f"{at}.value")
-            low, high = (
-                None if one.get(bound) is None else fields.as_number(one[bound], f"{at}.{bound}")
-                for bound in _VALUES[1:]
-            )
-            fields.need(low is None or low <= value, f"{at}.lower_value", "it is above the value")
-            fields.need(high is None or high >= value, f"{at}.upper_value", "it is below the value")
-            bounds: dict[str, Any] = (
-                {} if low is None or high is None else {"low": low, "high": high}
-            )
-            made.append(point(context, name, at, metric=metric, unit=unit, value=value, **bounds))
-    return Points(tuple(made))
+            others = sorted(one.keys() - {_VALUE, *_BOUNDS})
+            if _VALUE in one or not others:
+                value, bounds = _bounded(one, place)
+                figure: dict[str, Any] = {"metric": metric, "unit": unit, "value": value, **bounds}
+                rows.add(place, point(rows.context, problem, place, **figure))
+            for name in others:
+                value = fields.as_number(one[name], f"{place}.{one_line(name, 80)}")
+                named: dict[str, Any] = {"metric": f"{metric}_{name}", "unit": unit, "value": value}
+                rows.add(place, point(rows.context, problem, place, **named))
+
+
+def _bounded(one: Mapping[str, Any], at: str) -> tuple[float, dict[str, float]]:
+    value = fields.as_number(one.get(_VALUE), f"{at}.{_VALUE}")
+    low, high = (
+        None if one.get(bound) is None else fields.as_number(one[bound], f"{at}.{bound}")
+        for bound in _BOUNDS
+    )
+    fields.need(low is None or low <= value, f"{at}.lower_value", "it is above the value")
+    fields.need(high is None or high >= value, f"{at}.upper_value", "it is below the value")
+    return value, {} if low is None or high is None else {"low": low, "high": high}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,17 +13,72 @@ from typing import Any
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.model import (
+    MOST_POINTS,
     MOST_SAMPLES,
     Context,
+    LeftOut,
     Point,
+    Points,
     RevisionKey,
     SeriesKey,
     better_of,
 )
 from scheduler.stats.intervals import rank_interval
+from scheduler.text import MAX_NAME, one_line
 
 #: Nanoseconds in a unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+class Rows:
+    """The points of a tool's file, row by row: a row that is wrong is left out by name, and the
+    others stay. Raises ``UserError`` where neither the file nor what is said beside it names the
+    device and the revision, and where more than ``MOST_POINTS`` rows are wrong."""
+
+    def __init__(self, context: Context) -> None:
+        for name in ("device", "revision"):
+            why = "the file does not say it: say it beside the file"
+            fields.need(bool(getattr(context, name)), name, why)
+        self.context = context
+        self._made: list[tuple[str, Point]] = []
+        self._left_out: list[LeftOut] = []
+
+    def add(self, at: str, point: Point) -> None:
+        """A point of the row ``at``."""
+        self._made.append((at, point))
+
+    def leave_out(self, at: str, name: Any, why: str) -> None:
+        """A row has no figure. ``name`` is what the file calls it, text or not."""
+        if len(self._left_out) == MOST_POINTS:
+            raise UserError(f"{at}: more than {MOST_POINTS} rows have no figure, or a wrong one")
+        named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
+        self._left_out.append(LeftOut(one_line(at, MAX_NAME), named + one_line(why)))
+
+    @contextmanager
+    def row(self, at: str, name: Any = "") -> Iterator[None]:
+        """What is done with one row: where that raises ``UserError``, the row has no points."""
+        before = len(self._made)
+        try:
+            yield
+        except UserError as error:
+            del self._made[before:]
+            self.leave_out(at, name, str(error).removeprefix(at).lstrip(".: "))
+
+    def points(self, *, once: bool = True) -> Points:
+        """All of it. Where a benchmark can stand in a file ``once``, figures of one name, metric
+        and unit are left out together: which of them counts, nobody says."""
+        made = self._made
+        if once:
+            counts = Counter(_name(point) for _, point in made)
+            doubled = {at: point for at, point in made if counts[_name(point)] > 1}
+            for at, one in doubled.items():
+                self.leave_out(at, one.series.problem, "it stands in the file more than once")
+            made = [(at, point) for at, point in made if counts[_name(point)] == 1]
+        return Points(tuple(point for _, point in made), tuple(self._left_out))
+
+
+def _name(point: Point) -> tuple[str, str, str]:
+    return point.series.problem, point.series.metric, point.series.unit
 
 
 def point(
@@ -35,12 +92,8 @@ def point(
     measured_at: datetime | None = None,
     **more: Any,
 ) -> Point:
-    """A point of what the file says, and beside it the context. Raises ``UserError`` where neither
-    says of which device and revision it is."""
-    fields.need(bool(context.device), "device", "the file does not say it: say it beside the file")
-    fields.need(
-        bool(context.revision), "revision", "the file does not say it: say it beside the file"
-    )
+    """A point of what the file says, and beside it the context. Raises ``UserError`` naming the
+    field, for a time that is 0 or negative too."""
     series = SeriesKey(
         problem=fields.as_text(problem, at, 500, empty=False),
         sizes={},
@@ -50,9 +103,13 @@ def point(
         metric=fields.as_text(metric, f"{at}.metric", 80, empty=False),
         unit=fields.as_text(unit, f"{at}.unit", 40),
     )
+    value = fields.as_number(value, f"{at}.value")
+    if unit == "ns":
+        fields.need(value > 0, at, f"a time of {value:g} ns is none")
+        fields.need(all(one >= 0 for one in more.get("samples", ())), at, "a time is negative")
     return Point(
         series=series,
-        value=fields.as_number(value, f"{at}.value"),
+        value=value,
         measured_at=context.measured_at or measured_at or context.now,
         revision=RevisionKey(
             context.revision, context.revision_at, context.branch, context.repository

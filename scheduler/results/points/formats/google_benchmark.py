@@ -1,23 +1,55 @@
 """Google Benchmark's JSON (the options ``benchmark_format=json``, ``benchmark_out``).
 
-Repetitions of a run are samples of one point; a file of aggregates alone gives the median. Real
-time is the metric ``time``; ``cpu_time``, ``bytes_per_second`` and ``items_per_second`` are series
-of their own. What failed or was skipped has no figure.
+Repetitions of a run are samples of one point; a file of aggregates alone gives the median, and
+where it has no median either (before 1.2) the mean, as ``time_mean`` and so on. Real time is the
+metric ``time``; ``cpu_time`` and the counters are series of their own. What failed or was skipped,
+and a complexity, has no figure.
+
+Versions before 1.5 say of a row neither its ``run_type`` nor its ``run_name``: there its name and
+fields tell what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import NANOSECONDS, of_samples, point
-from scheduler.results.points.model import Context, LeftOut, Point, Points
+from scheduler.results.points.formats.common import NANOSECONDS, Rows, of_samples, point
+from scheduler.results.points.model import Context, Points, better_of
 
-_RATES = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
-_AGGREGATE = "median"
+_UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
+_MEDIAN, _MEAN = "median", "mean"
+_COMPLEXITIES = ("BigO", "RMS")
+_OLD_AGGREGATE = re.compile(r"(.+)_(mean|median|stddev)", re.DOTALL)
+_OLD_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d)-(\d\d:\d\d:\d\d)")
+#: Counters of which more is better, by their names: nothing else in the file says it.
+_RATE = re.compile(r"(?:_per_second|/s|flops|(?:^|[_/])[kmgtp]?ops)$", re.IGNORECASE)
+#: Fields of a row that are no counters.
+_KNOWN = {
+    *("name", "run_name", "run_type", "family_index", "per_family_instance_index", "label"),
+    *("repetitions", "repetition_index", "threads", "iterations", "time_unit", "real_time"),
+    *("cpu_time", "aggregate_name", "aggregate_unit", "cpu_coefficient", "real_coefficient"),
+    *("big_o", "rms", "error_occurred", "error_message", "skipped", "skip_message"),
+}
+
+
+@dataclass
+class _Row:
+    """A row: which benchmark's (``name``), "" or the aggregate that it is, its figures and units
+    by their metrics."""
+
+    at: str
+    name: str
+    aggregate: str
+    label: str
+    index: int | None
+    repetitions: int
+    figures: dict[str, tuple[float, str]] = field(default_factory=dict)
 
 
 def accepts(content: Any) -> bool:
@@ -26,70 +58,151 @@ def accepts(content: Any) -> bool:
 
 
 def read(content: Any, context: Context) -> Points:
-    """A point for each metric of each benchmark. Raises ``UserError`` naming row and field."""
+    """A point for each metric of each benchmark. Raises ``UserError`` naming the field for what is
+    of the whole file."""
     whole = fields.as_object(content, "document")
     about = fields.as_object(whole["context"], "context")
-    date = about.get("date")
-    when = fields.as_moment(date, "context.date") if date else None
+    when = _date(about.get("date"))
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
-    rows = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.need(bool(rows), "benchmarks", "there are none")
-    runs: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    left_out: list[LeftOut] = []
-    for place, row in enumerate(rows):
+    given = fields.as_list(whole["benchmarks"], "benchmarks")
+    fields.need(bool(given), "benchmarks", "there are none")
+    rows = Rows(context)
+    runs: dict[str, list[_Row]] = {}
+    for row in _rows(given, rows):
+        runs.setdefault(row.name, []).append(row)
+    for found in runs.values():
+        for name, run in _by_series(found).items():
+            _add(rows, name, run, when)
+    return rows.points()
+
+
+def _date(given: Any) -> datetime | None:
+    """Up to version 1.4 ``2016/03/17-18:40:25``."""
+    if not given:
+        return None
+    old = _OLD_DATE.fullmatch(given) if isinstance(given, str) else None
+    return fields.as_moment("{}-{}-{} {}".format(*old.groups()) if old else given, "context.date")
+
+
+# ---- rows
+
+
+def _rows(given: Sequence[Any], rows: Rows) -> Iterator[_Row]:
+    """Those that have figures."""
+    names = {one["name"] for one in given if isinstance(one, dict) and _is_text(one.get("name"))}
+    for place, row in enumerate(given):
         at = f"benchmarks[{place}]"
-        one = fields.as_object(row, at)
-        name = fields.as_text(one.get("run_name") or one.get("name"), f"{at}.name", 500)
-        failure = one.get("error_message") or one.get("skip_message")
-        if one.get("error_occurred") or one.get("skipped") or failure:
-            left_out.append(LeftOut(at, f"{name}: {str(failure or 'it failed')[:200]}"))
-            continue
-        runs.setdefault(name, []).append((at, one))
-    made = [each for name, found in runs.items() for each in _points(name, found, context, when)]
-    return Points(tuple(made), tuple(left_out))
+        name = (row.get("run_name") or row.get("name")) if isinstance(row, dict) else ""
+        with rows.row(at, name):
+            one = fields.as_object(row, at)
+            name = fields.as_text(name, f"{at}.name", 500, empty=False)
+            failure = one.get("error_message") or one.get("skip_message")
+            failed = bool(one.get("error_occurred") or one.get("skipped") or failure)
+            fields.need(not failed, at, str(failure or "it failed"))
+            yield _row(one, at, name, names, rows)
 
 
-def _points(
-    name: str, found: list[tuple[str, dict[str, Any]]], context: Context, when: datetime | None
-) -> list[Point]:
-    single = [row for row in found if row[1].get("run_type", "iteration") == "iteration"]
-    medians = [row for row in found if row[1].get("aggregate_name") == _AGGREGATE]
-    made = []
-    for metric, field_name in (("time", "real_time"), ("cpu_time", "cpu_time")):
-        if single:
-            at = f"{single[0][0]}.{field_name}"
-            figure = of_samples([_time(row, at, field_name) for at, row in single], at)
-            if len(single) == 1:  # a mean of many iterations: nothing says how far it varies
-                figure |= {"low": None, "high": None}
-        elif medians:
-            at, row = medians[0]
-            figure = {"value": _time(row, at, field_name), "n": _repetitions(row, at)}
-        else:
-            continue
-        made.append(point(context, name, at, metric=metric, unit="ns", measured_at=when, **figure))
-    for field_name, unit in _RATES.items():
-        rates = [(at, row) for at, row in (single or medians) if field_name in row]
-        if rates:
-            at = f"{rates[0][0]}.{field_name}"
-            values = [
-                fields.as_number(row[field_name], f"{place}.{field_name}") for place, row in rates
-            ]
-            figure = of_samples(values, at)
-            if len(values) == 1:
-                figure |= {"low": None, "high": None, "samples": ()}
-            made.append(
-                point(context, name, at, metric=field_name, unit=unit, measured_at=when, **figure)
-            )
+def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
+    name, aggregate = _kind(one, at, name, names)
+    is_complexity = aggregate in _COMPLEXITIES
+    fields.need(not is_complexity, at, f"a coefficient of complexity ({aggregate}), no time")
+    index = one.get("repetition_index")
+    made = _Row(
+        at,
+        name,
+        aggregate,
+        fields.as_text(one.get("label") or "", f"{at}.label", 500),
+        None if index is None else fields.as_count(index, f"{at}.repetition_index"),
+        fields.as_count(
+            one.get("repetitions", 1) if aggregate else 1, f"{at}.repetitions", least=1
+        ),
+    )
+    if aggregate in ("", _MEDIAN, _MEAN):
+        made.figures["time"] = (_time(one, at, "real_time"), "ns")
+        with rows.row(at, name):
+            made.figures["cpu_time"] = (_time(one, at, "cpu_time"), "ns")
+        for counter, value in one.items():
+            if counter not in _KNOWN and isinstance(value, int | float):
+                with rows.row(at, name):
+                    number = fields.as_number(value, f"{at}.{counter}")
+                    made.figures[counter] = (number, _UNITS.get(counter, ""))
     return made
+
+
+def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
+    """The benchmark's name, and which aggregate of its repetitions it is, "" for a run."""
+    if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
+        fields.need(kind in (None, "iteration", "aggregate"), f"{at}.run_type", "it is unknown")
+        if kind == "iteration":
+            return name, ""
+        aggregate = fields.as_text(one.get("aggregate_name"), f"{at}.aggregate_name", 100)
+        return (name if one.get("run_name") else name.removesuffix(f"_{aggregate}")), aggregate
+    if "big_o" in one or "rms" in one:
+        return name, _COMPLEXITIES["rms" in one]
+    old = _OLD_AGGREGATE.fullmatch(name)
+    if old and {f"{old[1]}_mean", f"{old[1]}_stddev"} <= names:  # it always wrote both
+        return old[1], old[2]
+    return name, ""
 
 
 def _time(row: Mapping[str, Any], at: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
-    fields.need(isinstance(unit, str) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
-    return fields.as_number(row.get(name), f"{at}.{name}") * NANOSECONDS[str(unit)]
+    fields.need(_is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
+    return fields.as_number(row.get(name), f"{at}.{name}") * NANOSECONDS[unit]
 
 
-def _repetitions(row: Mapping[str, Any], at: str) -> int:
-    return fields.as_count(row.get("repetitions", 1), f"{at}.repetitions", least=1)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+# ---- runs
+
+
+def _by_series(found: list[_Row]) -> dict[str, list[_Row]]:
+    """Rows of one name by the names of their series: where not all are of one run, the label tells
+    them apart. Repetitions of one run have numbers, and their labels may say what came of each."""
+    numbers = Counter((row.aggregate, row.index) for row in found)
+    is_one_run = max(numbers.values()) == 1
+    if is_one_run or len({row.label for row in found}) == 1:
+        return {found[0].name: found}
+    by_label: dict[str, list[_Row]] = {}
+    for row in found:
+        by_label.setdefault(f"{row.name} {row.label}".rstrip(), []).append(row)
+    return by_label
+
+
+def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
+    kinds = [row.aggregate for row in run]
+    aggregate = next((one for one in ("", _MEDIAN, _MEAN) if one in kinds), None)
+    if aggregate is None:
+        for row in run:
+            rows.leave_out(row.at, name, f"{row.aggregate}: neither runs, median nor mean are here")
+        return
+    chosen = [row for row in run if row.aggregate == aggregate]
+    numbers = Counter(row.index for row in chosen)
+    is_old = not aggregate and set(numbers) == {None}  # repetitions had no numbers
+    if max(numbers.values()) > 1 and not is_old:
+        for row in chosen:
+            rows.leave_out(row.at, name, "this name and label stand in the file more than once")
+        return
+    suffix = "_mean" if aggregate == _MEAN else ""
+    for metric in dict.fromkeys(metric for row in chosen for metric in row.figures):
+        at, figure = _figure([row for row in chosen if metric in row.figures], metric)
+        with rows.row(at, name):
+            attributes = {"metric": f"{metric}{suffix}", "measured_at": when, **figure}
+            rows.add(at, point(rows.context, name, at, **attributes))
+
+
+def _figure(chosen: list[_Row], metric: str) -> tuple[str, dict[str, Any]]:
+    """Its place, and its fields."""
+    first = chosen[0]
+    value, unit = first.figures[metric]
+    better = "higher" if _RATE.search(metric) else better_of(unit)
+    figure: dict[str, Any] = {"value": value, "n": first.repetitions}
+    if not first.aggregate:
+        figure = of_samples([row.figures[metric][0] for row in chosen], first.at)
+    if len(chosen) == 1:  # a mean of many iterations: nothing says how far it varies
+        figure |= {"low": None, "high": None}
+    return first.at, {"unit": unit, "better": better, **figure}

@@ -12,11 +12,19 @@ from typing import Any
 
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import NANOSECONDS, of_samples, point, with_revision
+from scheduler.results.points.formats.common import (
+    NANOSECONDS,
+    Rows,
+    of_samples,
+    point,
+    with_revision,
+)
 from scheduler.results.points.model import Context, Point, Points
 
 # What it writes where there is no history.
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
+#: A processor's name, as py-cpuinfo calls it since its version 6 and before; ARM's have the second.
+_PROCESSOR = ("brand_raw", "brand", "hardware_raw", "hardware")
 
 
 def accepts(content: Any) -> bool:
@@ -25,25 +33,32 @@ def accepts(content: Any) -> bool:
 
 
 def read(content: Any, context: Context) -> Points:
-    """One point a benchmark. Raises ``UserError`` naming the row and the field."""
+    """One point a benchmark. Raises ``UserError`` naming the field of what is wrong in all rows."""
     whole = fields.as_object(content, "document")
-    context = _completed(whole, context)
+    machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
+    rows = Rows(_completed(whole, machine, context))
     when = _moment(whole.get("datetime"), "datetime")
-    facts = _facts(whole)
-    rows = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.need(bool(rows), "benchmarks", "there are none")
-    made = []
-    for place, row in enumerate(rows):
-        made.append(_point(row, f"benchmarks[{place}]", context, when, facts))
-    return Points(tuple(made))
+    facts = _facts(machine)
+    given = fields.as_list(whole["benchmarks"], "benchmarks")
+    fields.need(bool(given), "benchmarks", "there are none")
+    for place, row in enumerate(given):
+        at = f"benchmarks[{place}]"
+        with rows.row(at, _name(row)):
+            rows.add(at, _point(row, at, rows.context, when, facts))
+    return rows.points()
+
+
+def _name(row: Any) -> Any:
+    return (row.get("fullname") or row.get("name")) if isinstance(row, dict) else ""
 
 
 def _point(
     row: Any, at: str, context: Context, when: datetime | None, facts: dict[str, Any]
 ) -> Point:
     one = fields.as_object(row, at)
-    stats = fields.as_object(one.get("stats"), f"{at}.stats")
-    name = fields.as_text(one.get("fullname") or one.get("name"), f"{at}.fullname", 500)
+    name = fields.as_text(_name(one), f"{at}.fullname", 500)
+    fields.need(bool(one.get("stats")), f"{at}.stats", "there are none: did it fail?")
+    stats = fields.as_object(one["stats"], f"{at}.stats")
     factor = NANOSECONDS["s"]
     data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
     if data:
@@ -61,13 +76,13 @@ def _point(
     )
 
 
-def _completed(whole: dict[str, Any], context: Context) -> Context:
+def _completed(whole: dict[str, Any], machine: dict[str, Any], context: Context) -> Context:
     commit = fields.as_object(whole.get("commit_info") or {}, "commit_info")
     made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time")
     name = commit.get("id")
     if name == _UNVERSIONED:
         name = None
-    if name and commit.get("dirty") is True:
+    if isinstance(name, str) and name and commit.get("dirty") is True:
         name = f"{name}-dirty"
     branch = commit.get("branch")
     if not isinstance(branch, str) or branch == _UNKNOWN_BRANCH:
@@ -79,21 +94,32 @@ def _completed(whole: dict[str, Any], context: Context) -> Context:
         revision_at=made,
         branch=context.branch or branch,
     )
-    if context.device:
-        return context
-    machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
-    processor = machine.get("cpu")
-    brand = processor.get("brand_raw") if isinstance(processor, dict) else None
-    device = brand or machine.get("processor") or machine.get("machine")
-    return replace(context, device=fields.as_text(device or "", "machine_info.cpu.brand_raw", 200))
+    return context if context.device else replace(context, device=_device(machine))
 
 
-def _facts(whole: dict[str, Any]) -> dict[str, Any]:
-    machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
-    names = ("python_implementation", "python_version")
-    runtime = " ".join(str(machine[name]) for name in names if machine.get(name))
-    host = " ".join(str(machine[name]) for name in ("system", "release") if machine.get(name))
-    found = {"runtime": runtime, "host": host}
+def _device(machine: dict[str, Any]) -> str:
+    """The processor's name; of a file that has none the host's, since machines of one architecture
+    (``processor`` on Linux) are not one device."""
+    cpu = machine.get("cpu")
+    found = [(f"cpu.{name}", cpu.get(name)) for name in _PROCESSOR if isinstance(cpu, dict)]
+    if machine.get("processor") != machine.get("machine"):
+        found.append(("processor", machine.get("processor")))
+    found.append(("node", machine.get("node")))
+    for name, text in found:
+        if isinstance(text, str) and text.strip():
+            return fields.as_text(text, f"machine_info.{name}", 200)
+    return ""
+
+
+def _facts(machine: dict[str, Any]) -> dict[str, Any]:
+    groups = {
+        "runtime": ("python_implementation", "python_version"),
+        "host": ("system", "release"),
+    }
+    found = {
+        fact: " ".join(one for name in names if isinstance(one := machine.get(name), str) and one)
+        for fact, names in groups.items()
+    }
     return {
         name: fields.as_text(text, "machine_info", 1_000) for name, text in found.items() if text
     }
