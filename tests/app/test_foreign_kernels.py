@@ -14,7 +14,14 @@ from django.utils import timezone
 from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, ForeignKernel, State
 from codegen_app.services import foreign_kernels, retention, work
-from tests.support.foreign_kernels import LAUNCH, LISTING, looked_at, report
+from tests.support.foreign_kernels import (
+    LAUNCH,
+    LISTING,
+    LOOPING,
+    looked_at,
+    looping_launch,
+    report,
+)
 
 # Workers and threads have connections of their own, which must see the rows.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +55,22 @@ def test_a_worker_models_it_and_the_page_says_where_its_cycles_go(tuner: Client)
     assert tuner.get(f"/look/{row.pk}/report.json").json()["kernel"] == "double"
     assert row.name in tuner.get("/look").content.decode()
     assert AuditEntry.objects.filter(action="look").count() == 1
+
+
+@pytest.mark.full
+def test_a_structure_by_value_is_given_by_its_numbers_or_bytes(tuner: Client) -> None:
+    times = []
+    for structure in ("[8, 1, 2]", '{"bytes": "08000000 d0070000 02000000"}'):
+        assert given(tuner, LOOPING, looping_launch(structure)).status_code == 302
+        tasks.compile()
+        row = ForeignKernel.objects.latest("pk")
+        assert (row.state, row.reason) == (State.DONE, "")
+        times.append(row.time_us)
+    assert times[1] > 2 * times[0], "its second number says how often the kernel doubles"
+    given(tuner, LOOPING, looping_launch("7"))
+    tasks.compile()
+    reason = ForeignKernel.objects.latest("pk").reason
+    assert "arguments[2]: 12 bytes by value are a structure: give its numbers" in reason
 
 
 def test_the_launch_may_be_a_file_but_not_both(tuner: Client) -> None:

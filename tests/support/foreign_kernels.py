@@ -56,8 +56,31 @@ amdhsa.kernels:
 ...
 \t.end_amdgpu_metadata
 """
+#: The same, doubling as often as the second of three numbers says that are one argument by value,
+#: as HIP's dim3 is.
+LOOPING = (
+    LISTING.replace("v1, s[4:5]\n", "v1, s[4:5]\n\ts_load_dword s8, s[0:1], 0x14\n")
+    .replace("s_waitcnt vmcnt(0)\n", "s_waitcnt vmcnt(0) lgkmcnt(0)\n.LBB0_1:\n")
+    .replace(
+        "v2, v2, v2\n",
+        "v2, v2, v2\n\ts_add_i32 s8, s8, -1\n\ts_cmp_lg_u32 s8, 0\n\ts_cbranch_scc1 .LBB0_1\n",
+    )
+    .replace("next_free_sgpr 8", "next_free_sgpr 9")
+    .replace("kernarg_size 16", "kernarg_size 28")
+    .replace("kernarg_segment_size: 16", "kernarg_segment_size: 28")
+    .replace(
+        "    .group_segment_fixed_size: 0\n",
+        "      - .offset:         16\n        .size:           12\n"
+        "        .value_kind:     by_value\n    .group_segment_fixed_size: 0\n",
+    )
+)
 _BUFFER = '{"buffer": "float32", "elements": 65536}'
 LAUNCH = f'{{"grid": [1024], "block": [64], "arguments": [{_BUFFER}, {_BUFFER}]}}'
+
+
+def looping_launch(times: str) -> str:
+    """Of ``LOOPING``: its third argument as JSON."""
+    return LAUNCH.replace(f"{_BUFFER}]", f"{_BUFFER}, {times}]")
 
 
 @cache

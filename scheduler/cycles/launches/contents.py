@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,6 +31,6 @@ def given_values(dtype: DType, values: Sequence[float]) -> bytes:
     limits = np.iinfo(dtype.numpy) if dtype is not DType.BOOL else None
     least, most = (int(limits.min), int(limits.max)) if limits else (0, 1)
     for value in values:
-        if value != int(value) or not least <= value <= most:
+        if not math.isfinite(value) or value != int(value) or not least <= value <= most:
             raise ValueError(f"{value} is no {dtype.torch.removeprefix('torch.')}")
     return held.astype(dtype.numpy).tobytes()

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from scheduler.cycles.launches.contents import given_values, random_values
-from scheduler.cycles.launches.reading import Argument, Buffer, LaunchText, Same
+from scheduler.cycles.launches.reading import (
+    MOST_ARGUMENTS,
+    Argument,
+    Buffer,
+    LaunchText,
+    Number,
+    Pointer,
+    Same,
+    Struct,
+)
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import ALIGNMENT, Memory
 from scheduler.isa.rocm.emulator.program import Argument as Place
 from scheduler.isa.rocm.emulator.program import Program
+from scheduler.isa.rocm.emulator.start import fits_float, number_bytes
 from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
@@ -18,6 +29,7 @@ from scheduler.text import shortened
 _BASE = 0x7F00_0000_0000 >> 4  # where buffers begin: an address as drivers give them
 _GAP = 1 << 16  # nothing of one buffer's pages is another's
 _BUFFER = "global_buffer"
+Addresses = dict[tuple[int, int], int]  # by argument and member, -1 for the argument itself
 _NUMBERS = {1: 8, 2: 16, 4: 32, 8: 64}
 
 
@@ -35,10 +47,11 @@ def placed(
     given = _in_order(text, places, names, what)
     memory = Memory()
     addresses = _mapped(given, memory, what)
+    pointers = _Pointers(addresses, names)
     arguments = []
     for number, (place, argument) in enumerate(zip(places, given, strict=True)):
         at = f"{what}: {_name(number, names)}"
-        arguments.append(_value(at, place, argument, number, addresses, names))
+        arguments.append(_value(at, place, argument, number, pointers))
     function = program.function.name
     return Launch(function, text.grid, text.block, text.dynamic_lds_bytes, tuple(arguments)), memory
 
@@ -70,54 +83,128 @@ def _in_order(
     return found
 
 
-def _mapped(given: Sequence[Argument], memory: Memory, what: str) -> dict[int, int]:
-    """The address of each buffer by the number of its argument."""
-    addresses: dict[int, int] = {}
+def _mapped(given: Sequence[Argument], memory: Memory, what: str) -> Addresses:
+    """The address of each buffer by the number of its argument, and of its member in it."""
+    addresses: Addresses = {}
     at = _BASE
-    for number, buffer in enumerate(given):
-        if not isinstance(buffer, Buffer):
-            continue
+    for place, buffer in _buffers(given):
         try:
             data = given_values(buffer.dtype, buffer.values) if buffer.values else None
         except ValueError as error:
-            raise UserError(f"{what}: arguments[{number}]: values: {error}") from None
-        fill = None if data else random_values(buffer.dtype, number + 1, buffer.below)
-        memory.map(f"argument {number}", at, buffer.bytes, data, fill)
-        addresses[number] = at
+            raise UserError(f"{what}: arguments[{place[0]}]: values: {error}") from None
+        seed = place[0] + 1 + MOST_ARGUMENTS * (place[1] + 1)
+        fill = None if data else random_values(buffer.dtype, seed, buffer.below)
+        name = f"argument {place[0]}" + (f", member {place[1]}" if place[1] >= 0 else "")
+        memory.map(name, at, buffer.bytes, data, fill)
+        addresses[place] = at
         at += -(-(buffer.bytes + _GAP) // ALIGNMENT) * ALIGNMENT
     return addresses
 
 
+def _buffers(given: Sequence[Argument]) -> Iterator[tuple[tuple[int, int], Buffer]]:
+    for number, argument in enumerate(given):
+        if isinstance(argument, Buffer):
+            yield (number, -1), argument
+        elif isinstance(argument, Struct):
+            for place, member in enumerate(argument.members):
+                if isinstance(member, Buffer):
+                    yield (number, place), member
+
+
 def _value(
-    at: str,
-    place: Place,
-    argument: Argument,
-    number: int,
-    addresses: dict[int, int],
-    names: Sequence[str],
-) -> int | float:
+    at: str, place: Place, argument: Argument, number: int, pointers: _Pointers
+) -> int | float | bytes:
+    if isinstance(argument, tuple | bytes | Struct):
+        if place.kind == _BUFFER:
+            raise UserError(f"{at}: the kernel takes a buffer here, not a structure")
+        return _structure(at, place.size, argument, number, pointers)
     is_pointer = argument is None or isinstance(argument, Buffer | Same)
     if place.kind == _BUFFER and not is_pointer and argument != 0:
         raise UserError(f"{at}: the kernel takes a buffer here, not a number")
     if place.kind != _BUFFER and is_pointer and place.size != 8:
         raise UserError(f"{at}: the kernel takes {place.size} bytes by value here, not a buffer")
-    if argument is None:
-        return 0
-    if isinstance(argument, Buffer):
-        return addresses[number]
-    if isinstance(argument, Same):
-        other = argument.argument if isinstance(argument.argument, int) else -1
-        if isinstance(argument.argument, str) and argument.argument in names:
-            other = list(names).index(argument.argument)
-        if other not in addresses:
-            raise UserError(f"{at}: {argument.argument} is no argument with a buffer of its own")
-        return addresses[other] + argument.offset_bytes
+    if argument is None or isinstance(argument, Buffer | Same):
+        return pointers.address(at, argument, (number, -1))
+    if argument == 0 and place.size not in _NUMBERS:
+        return bytes(place.size)
     if place.size not in _NUMBERS:
-        raise UserError(f"{at}: {place.size} bytes by value are no number; structures are not read")
-    bits = _NUMBERS[place.size]
-    if isinstance(argument, int) and not -(1 << bits - 1) <= argument < 1 << bits:
-        raise UserError(f"{at}: {argument} does not fit into {bits} bits")
+        raise UserError(
+            f"{at}: {place.size} bytes by value are a structure: give its numbers, if they are of"
+            ' one size, as [8, 8, 1], else {"bytes": "0800…"} or {"struct": […]}'
+        )
+    _check_range(at, argument, place.size)
     return argument
+
+
+def _check_range(at: str, number: float, size: int) -> None:
+    bits = _NUMBERS[size]
+    if isinstance(number, int) and not -(1 << bits - 1) <= number < 1 << bits:
+        raise UserError(f"{at}: {number} does not fit into {bits} bits")
+    if isinstance(number, float) and not fits_float(number, size):
+        raise UserError(f"{at}: {number:g} is no float of {bits} bits")
+
+
+def _structure(
+    at: str,
+    size: int,
+    argument: tuple[int | float, ...] | bytes | Struct,
+    number: int,
+    pointers: _Pointers,
+) -> bytes:
+    """The bytes of an argument by value that is no number."""
+    if isinstance(argument, tuple):
+        each, rest = divmod(size, len(argument))
+        if rest or each not in _NUMBERS:
+            raise UserError(f"{at}: {size} bytes are not {len(argument)} numbers of one size")
+        for one in argument:
+            _check_range(at, one, each)
+        data = b"".join(number_bytes(one, each) for one in argument)
+    elif isinstance(argument, Struct):
+        data = _laid_out(at, argument, number, pointers)
+    else:
+        data = argument
+    if len(data) != size:
+        raise UserError(f"{at}: {len(data)} bytes are given; the kernel takes {size}")
+    return data
+
+
+def _laid_out(at: str, struct: Struct, number: int, pointers: _Pointers) -> bytes:
+    """The members at offsets that are multiples of their sizes, as C has them, and what is left to
+    a multiple of the largest."""
+    data, largest = b"", 1
+    for place, member in enumerate(struct.members):
+        if isinstance(member, bytes):
+            data += member
+            continue
+        if isinstance(member, Number):
+            part = member.data
+        else:
+            address = pointers.address(f"{at}.struct[{place}]", member, (number, place))
+            part = number_bytes(address, 8)
+        largest = max(largest, len(part))
+        data += bytes(-len(data) % len(part)) + part
+    return data + bytes(-len(data) % largest)
+
+
+@dataclass(frozen=True)
+class _Pointers:
+    """What pointers of a launch point to."""
+
+    addresses: Addresses
+    names: Sequence[str]
+
+    def address(self, at: str, pointer: Pointer, own: tuple[int, int]) -> int:
+        """Of the pointer at the place ``own``."""
+        if pointer is None:
+            return 0
+        if isinstance(pointer, Buffer):
+            return self.addresses[own]
+        other = pointer.argument if isinstance(pointer.argument, int) else -1
+        if isinstance(pointer.argument, str) and pointer.argument in self.names:
+            other = list(self.names).index(pointer.argument)
+        if (other, -1) not in self.addresses:
+            raise UserError(f"{at}: {pointer.argument} is no argument with a buffer of its own")
+        return self.addresses[other, -1] + pointer.offset_bytes
 
 
 def _name(number: int, names: Sequence[str]) -> str:

@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scheduler.cycles.launches.contents import DTYPES
+from scheduler.cycles.launches.contents import DTYPES, given_values
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import UserError
 
 MOST_BYTES = 1 << 20  # of the text
+MOST_ARGUMENTS = 1024  # as the schema has it
 MOST_THREADS = 1024  # of a block
 _MOST_BUFFER = 1 << 40
 _SCHEMA = Path(__file__).with_name("schema.json")
@@ -42,8 +43,29 @@ class Same:
     offset_bytes: int = 0
 
 
-Argument = int | float | Buffer | Same | None
-"""A number by value, memory, or the null pointer."""
+@dataclass(frozen=True)
+class Number:
+    """A number of a structure, as its bytes."""
+
+    data: bytes
+
+
+Pointer = Buffer | Same | None
+"""Memory, or the null pointer."""
+
+Member = Number | bytes | Pointer
+"""A part of a structure; bytes are not aligned."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure by value, its members aligned as in C."""
+
+    members: tuple[Member, ...]
+
+
+Argument = int | float | Pointer | tuple[int | float, ...] | bytes | Struct
+"""A number by value, a pointer, or a structure: numbers of one size, bytes, or its members."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +139,58 @@ def _reason(error: Any) -> str:
     if error.validator != "oneOf":
         return str(error.message)
     return (
-        'an argument is a number, null, {"buffer": "float16", "elements": 1024} or {"same_as": 0}'
+        'an argument is a number, null, {"buffer": "float16", "elements": 1024}, {"same_as": 0}, or'
+        ' a structure: [8, 8, 1], {"bytes": "0800"}, {"struct": [{"type": "int32", "value": 8}]}'
     )
 
 
 def _argument(at: str, given: Any) -> Argument:
     if given is None or isinstance(given, int | float):
         return given
+    if isinstance(given, list):
+        return tuple(given)
+    if "struct" in given:
+        members = enumerate(given["struct"])
+        return Struct(tuple(_member(f"{at}.struct[{place}]", one) for place, one in members))
+    return _bytes(at, given) if "bytes" in given else _pointer(at, given)
+
+
+def _member(at: str, given: Any) -> Member:
+    if given is None:
+        return None
+    if "type" not in given:
+        return _bytes(at, given) if "bytes" in given else _pointer(at, given)
+    dtype = _dtype(at, given["type"])
+    if dtype.is_complex:
+        raise UserError(f"{at}: a complex number is two members")
+    try:
+        return Number(given_values(dtype, [given["value"]]))
+    except ValueError as error:
+        raise UserError(f"{at}: {error}") from None
+
+
+def _bytes(at: str, given: Any) -> bytes:
+    try:
+        return bytes.fromhex(given["bytes"])
+    except ValueError:
+        raise UserError(f"{at}: bytes: pairs of hexadecimal digits are due") from None
+
+
+def _dtype(at: str, name: str) -> DType:
+    dtype = DTYPES.get(name)
+    if dtype is None:
+        raise UserError(f"{at}: no type {name}; there are {', '.join(DTYPES)}")
+    return dtype
+
+
+def _pointer(at: str, given: Any) -> Buffer | Same:
     if "same_as" in given:
         return Same(given["same_as"], given.get("offset_bytes", 0))
     if ("elements" in given) == ("shape" in given):
         raise UserError(f"{at}: a buffer has elements, or a shape")
     elements = given.get("elements") or math.prod(given["shape"])
     values = tuple(given.get("values", ()))
-    dtype = DTYPES.get(given["buffer"])
-    if dtype is None:
-        raise UserError(f"{at}: no type {given['buffer']}; there are {', '.join(DTYPES)}")
-    buffer = Buffer(dtype, elements, given.get("below"), values)
+    buffer = Buffer(_dtype(at, given["buffer"]), elements, given.get("below"), values)
     if buffer.bytes > _MOST_BUFFER:
         raise UserError(f"{at}: larger than {_MOST_BUFFER >> 40} TiB")
     if len(values) > elements:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduler import targets
 from scheduler.cycles.kernel_file import read_kernels
@@ -145,9 +148,122 @@ def test_what_does_not_fit_the_kernel_is_said_with_its_argument(text: str, says:
         of(text)
 
 
-def test_structures_by_value_are_named_as_what_is_not_read() -> None:
-    with pytest.raises(UserError, match="24 bytes by value are no number; structures are not"):
-        of(launch([F16, F16, 1, 1.0, 0, 1]), listing(ARGUMENTS))
+STRUCTURES = (
+    ("x", 0, 8, "global_buffer"),
+    ("blocks", 8, 12, "by_value"),
+    ("problem", 24, 40, "by_value"),
+    ("", 64, 4, "hidden_block_count_x"),
+)
+
+
+def segment(arguments: Any, **more: Any) -> tuple[bytes, Memory]:
+    code = listing(STRUCTURES)
+    made, memory = of(launch(arguments, **more), code)
+    return kernarg(program_of(code, "k"), made), memory
+
+
+def test_a_structure_of_numbers_of_one_size_is_a_list_of_them() -> None:
+    found, _ = segment([F16, [8, -1, 2], [0.5, 1.5, 2.5, 3.5, 4]])
+    assert struct.unpack_from("<Ii I", found, 8) == (8, -1, 2)
+    assert struct.unpack_from("<4dq", found, 24) == (0.5, 1.5, 2.5, 3.5, 4)
+    assert struct.unpack_from("<I", found, 64) == (4,), "what follows stays where it is"
+
+
+def test_a_structure_is_its_bytes() -> None:
+    for text in ("08000000 ffffffff 02000000", "08000000FFFFFFFF\n02000000"):
+        found, _ = segment({"x": F16, "blocks": {"bytes": text}}, others=0)
+        assert struct.unpack_from("<IiI", found, 8) == (8, -1, 2)
+        assert found[24:64] == bytes(40), "0 for the others is a structure of zeros"
+
+
+def test_a_structure_has_members_as_c_lays_them_out() -> None:
+    """ctypes lays it out the same way."""
+
+    class Problem(ctypes.Structure):
+        _fields_ = (
+            ("a", ctypes.c_uint64),
+            ("k", ctypes.c_int16),
+            ("b", ctypes.c_uint64),
+            ("scale", ctypes.c_float),
+            ("flag", ctypes.c_int8),
+            ("c", ctypes.c_uint64),
+        )
+
+    assert ctypes.sizeof(Problem) == 40
+    members = [
+        {"buffer": "int32", "elements": 2, "values": [7, 9]},
+        {"type": "int16", "value": -3},
+        {"same_as": "x", "offset_bytes": 16},
+        {"type": "float32", "value": 0.5},
+        {"type": "int8", "value": 1},
+        None,
+    ]
+    found, memory = segment([F16, [8, 8, 2], {"struct": members}])
+    problem = Problem.from_buffer_copy(found, 24)
+    x = struct.unpack_from("<Q", found)[0]
+    assert struct.unpack("<2i", memory.read(problem.a, 8)) == (7, 9)
+    assert (problem.k, problem.b, problem.scale, problem.flag) == (-3, x + 16, 0.5, 1)
+    assert problem.c == 0
+    assert len({region.address for region in memory.regions}) == 2
+
+
+_TYPES = {
+    "int8": ctypes.c_int8,
+    "int16": ctypes.c_int16,
+    "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(_TYPES)), st.integers(-99, 99)), min_size=1))
+def test_offsets_and_size_of_any_structure_are_cs(members: list[tuple[str, int]]) -> None:
+    parts = [(f"m{n}", _TYPES[name]) for n, (name, _) in enumerate(members)]
+    made = type("Made", (ctypes.Structure,), {"_fields_": parts})
+    size = ctypes.sizeof(made)
+    code = listing((("s", 0, size, "by_value"),))
+    content = {"struct": [{"type": name, "value": value} for name, value in members]}
+    found, _ = of(launch([content]), code)
+    read = made.from_buffer_copy(kernarg(program_of(code, "k"), found))
+    assert [getattr(read, name) for name, _ in parts] == [value for _, value in members]
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        (1, r"\(blocks\): 12 bytes by value are a structure: give its numbers, if they are of"),
+        ([8, 8], r"\(blocks\): 12 bytes are not 2 numbers of one size"),
+        ([1 << 32, 8, 2], r"\(blocks\): 4294967296 does not fit into 32 bits"),
+        ([1e300, 8, 2], r"\(blocks\): 1e\+300 is no float of 32 bits"),
+        ([0.5] * 12, r"\(blocks\): 0.5 is no float of 8 bits"),
+        ({"bytes": "08"}, r"\(blocks\): 1 bytes are given; the kernel takes 12"),
+        ({"bytes": "0x08"}, r"arguments\[1\]: bytes: pairs of hexadecimal digits are due"),
+        ({"struct": [{"type": "int32", "value": 8}]}, "4 bytes are given; the kernel takes 12"),
+        (
+            {"struct": [{"type": "int8", "value": 300}]},
+            r"arguments\[1\].struct\[0\]: 300 is no int8",
+        ),
+        ({"struct": [{"type": "complex64", "value": 1}]}, r"struct\[0\]: a complex number is two"),
+        ({"struct": [{"same_as": "blocks"}]}, r"struct\[0\]: blocks is no argument with a buffer"),
+        ({"struct": []}, r"arguments\[1\]"),
+        ([], r"arguments\[1\]: .*a structure"),
+        (F16, r"\(blocks\): the kernel takes 12 bytes by value here, not a buffer"),
+    ],
+)
+def test_a_structure_that_is_none_is_named(argument: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        segment([F16, argument, 0])
+
+
+def test_a_pointer_is_no_structure() -> None:
+    with pytest.raises(UserError, match=r"\(x\): the kernel takes a buffer here, not a structure"):
+        segment([[1, 2], [8, 8, 2], 0])
+
+
+def test_a_number_that_its_argument_cannot_hold_is_refused() -> None:
+    with pytest.raises(UserError, match=r"\(scale\): 1e\+300 is no float of 32 bits"):
+        of(launch([F16, F16, 1, 1e300, 0]))
 
 
 def test_hidden_arguments_are_not_given(tmp_path: Any) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 class Launch:
     """``grid`` in blocks, ``block`` in threads (x, y, z); ``dynamic_lds_bytes`` beside what the
     code object itself asks for. ``arguments`` are the device function's, in order: addresses and
-    integers, floats as they are."""
+    integers, floats as they are, structures by value as their bytes."""
 
     function: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_lds_bytes: int
-    arguments: tuple[int | float, ...]
+    arguments: tuple[int | float | bytes, ...]
 
     @property
     def blocks(self) -> int:

@@ -25,7 +25,7 @@ def kernarg(program: Program, launch: Launch) -> bytes:
     """The kernarg segment.
 
     Raises:
-        UserError: the launch has not as many arguments as the kernel.
+        UserError: the launch has not as many arguments as the kernel, or bytes of another size.
     """
     explicit = [each for each in program.arguments if not each.hidden]
     if len(explicit) != len(launch.arguments):
@@ -44,10 +44,27 @@ def kernarg(program: Program, launch: Launch) -> bytes:
     return bytes(data)
 
 
-def _bytes(argument: Argument, value: int | float) -> bytes:
-    if isinstance(value, float) and argument.size in _FLOATS:
-        return struct.pack(_FLOATS[argument.size], value)
-    return (int(value) & ((1 << (8 * argument.size)) - 1)).to_bytes(argument.size, "little")
+def fits_float(value: float, size: int) -> bool:
+    """Whether there are floats of so many bytes, and one is the value's nearest."""
+    try:
+        return size in _FLOATS and bool(struct.pack(_FLOATS[size], value))
+    except OverflowError:
+        return False
+
+
+def number_bytes(value: int | float, size: int) -> bytes:
+    """A number as it lies in memory."""
+    if isinstance(value, float) and size in _FLOATS:
+        return struct.pack(_FLOATS[size], value)
+    return (int(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _bytes(argument: Argument, value: int | float | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        return number_bytes(value, argument.size)
+    if len(value) != argument.size:
+        raise UserError(f"{len(value)} bytes for an argument of {argument.size}")
+    return value
 
 
 def _hidden(launch: Launch, kind: str) -> int:
