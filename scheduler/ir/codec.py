@@ -7,6 +7,7 @@ that is missing. A file adds the names in which it differs from its dataclasses 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
@@ -95,8 +96,8 @@ def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
 def _strict(value: Any, kind: type) -> Any:
     if issubclass(kind, Enum):  # of texts, which are texts themselves
         return kind(value)
-    good = type(value) is kind or (kind is float and type(value) is int)
-    if not good:
+    is_float = kind is float and type(value) is int and abs(value) <= sys.float_info.max
+    if not (type(value) is kind or is_float):
         raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
     return value
 

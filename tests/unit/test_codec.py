@@ -86,6 +86,7 @@ def test_what_goes_out_comes_back() -> None:
     ("change", "expected"),
     [
         ({"time": "1.5"}, "file: '1.5' is no float @ $.time"),
+        ({"time": 10**400}, f"file: '1{'0' * 39}' is no float @ $.time"),
         ({"most": 1.5}, "file: '1.5' is no int @ $.most"),
         ({"most": True}, "file: 'True' is no int @ $.most"),
         ({"last": 1}, "file: '1' is no bool @ $.is_last"),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scheduler.outcome import UserError
-from scheduler.results.points import fields, native
+from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
 from scheduler.results.points.model import KIND, MOST_POINTS, Context, LeftOut, Points
 from scheduler.targets.modelled import is_modelled
-from scheduler.text import shortened
 
 AUTO = "auto"
-_SHOWN = 80  # characters of a line
 
 
 @dataclass(frozen=True)
@@ -83,12 +79,12 @@ def _parsed(text: str, name: str) -> tuple[Format, Any]:
     if named is not None and named.is_text:
         return named, text
     try:
-        content = json.loads(text, object_pairs_hook=fields.object_of)
-    except (ValueError, RecursionError) as error:
+        content = json_text.read(text)
+    except UserError:
         log = FORMATS["autotune"]
         if named is None and log.accepts(text):
             return log, text
-        raise UserError(_no_json(text, error)) from None
+        raise
     if named is not None:
         if not named.accepts(content):
             raise UserError(f"format: this is not {named.title}")
@@ -98,20 +94,3 @@ def _parsed(text: str, name: str) -> tuple[Format, Any]:
             return kind, content
     known = ", ".join(kind.title for kind in FORMATS.values())
     raise UserError(f"format: this is none of: {known}")
-
-
-def _no_json(text: str, error: Exception) -> str:
-    """Why a text is no JSON: what a program wrote around its document, where that is it."""
-    if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
-        line = text[error.pos :].partition("\n")[0]
-        return f"line {error.lineno}: text comes after the JSON: {shortened(line, _SHOWN)!r}"
-    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
-    if begin is not None and (before := text[: begin.start()].strip()):
-        try:
-            json.JSONDecoder().raw_decode(text, begin.end() - 1)
-        except (ValueError, RecursionError):
-            return f"this is no JSON: {error}"
-        number = text.count("\n", 0, begin.end()) + 1
-        line = shortened(before.splitlines()[0], _SHOWN)
-        return f"line 1: text comes before the JSON, which begins on line {number}: {line!r}"
-    return f"this is no JSON: {error}"

@@ -153,6 +153,17 @@ def test_a_block_that_lacks_its_first_times_or_its_end_is_left_out(
     assert len(found.points) < len(blocks)
 
 
+@given(st.lists(BLOCKS, min_size=2, max_size=3), st.data())
+def test_no_line_that_two_processes_wrote_gives_a_problem_the_time_of_another(
+    blocks: list[Block], data: st.DataObject
+) -> None:
+    """A line's end is written apart from it, or not at all."""
+    lines = interleaved(data, [one.lines for one in blocks])
+    joined = data.draw(st.sets(st.integers(0, len(lines) - 1), max_size=4))
+    text = "".join(line + ("" if at in joined else "\n") for at, (_, line) in enumerate(lines))
+    assert set(times(read(text))) <= {(one.problem, one.best) for one in blocks}
+
+
 def test_series_are_those_of_a_plain_log() -> None:
     found = importer.read((FILES / "odd/at_collector.txt").read_bytes(), SAID)
     assert times(found) == [("addmm(4096x3840, 4096x1280, 1280x3840)", 788)]

@@ -116,6 +116,7 @@ def test_text_around_the_document_is_named() -> None:
         ((FILES / "odd/gb_warning_line.json").read_text(), "line 1: text comes before the JSON"),
         (f"{warning}\n[W1] 2 CPUs\n{document}", "begins on line 3: '***WARNING*** CPU scaling"),
         (f"{warning} {{\n{document}", "begins on line 2: '***WARNING***"),
+        (f"2026-11-20T14:02:11+00:00\nRunning ./a\n{document}", "begins on line 3: '2026-11-20"),
         (f"{document}\n3 tests passed\n", f"line {document.count(chr(10)) + 2}: text comes after"),
         (f"{warning}\n{document[:-9]}", "this is no JSON"),
     ):
@@ -208,6 +209,18 @@ def test_what_is_not_finite_costs_what_it_is_of_and_no_more() -> None:
         "benchmarks[1]: A: real_time: it is not finite",
         "benchmarks[2]: A: cpu_time: it is not finite",
     ]
+
+
+@pytest.mark.parametrize(
+    "printed", ["nan", "-nan", "inf", "-inf", "-nan(ind)", "1.#INF", "-1.#IND00"]
+)
+def test_numbers_as_cs_library_prints_them_are_not_finite(printed: str) -> None:
+    text = json.dumps(google(run('"nan, inf": nan,', misses="X"), run("B", misses=3)))
+    found = importer.read(text.replace('"X"', printed).encode(), SAID)
+    names = times('"nan, inf": nan,', 10, 9) | times("B", 10, 9)
+    assert figures(found) == names | {("B", "misses"): (3.0, 1)}
+    (reason,) = reasons(found)
+    assert reason.endswith("misses: it is not finite")
 
 
 def test_more_of_a_rate_is_better() -> None:
@@ -305,7 +318,8 @@ def test_a_benchmark_that_is_none_is_left_out() -> None:
     assert list(figures(found)) == [("a", "time")]
     said = reasons(found)
     assert len(said) == len(wrong)
-    assert all(line.startswith(name) for line, name in zip(said, wrong, strict=True)), said
+    named = [line.startswith(name or '""') for line, name in zip(said, wrong, strict=True)]
+    assert all(named), said
 
 
 # ---- all of them

@@ -23,11 +23,8 @@ from scheduler.results.points.model import Context, Points
 from scheduler.tuning.oracle.log import NOT_MEASURED
 
 _HEAD = "AUTOTUNE "
-_OPERANDS = re.compile(r"(?<![\w.])(strides|dtypes): ")
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
 _SHARE = r"(?:-?[0-9.]+|-?inf|nan)%|<DIVIDED BY ZERO ERROR>"
-_CHOICE = re.compile(rf'(?:^|[\s"|]|\]:?)([^\s"|\]]+) ({_TIME}) ms ({_SHARE})')
-_END = re.compile(r"(?:SingleProcess |SubProcess )?\bAUTOTUNE (?:benchmarking )?takes\b")
 #: Collectors of logs write a line's end as two characters, escaped once more inside JSON.
 _WRITTEN_NEWLINE = re.compile(r"(?:\\+r)?\\+n")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,17 +37,28 @@ _VARYING = re.compile(
 
 class _Kind(Enum):
     HEAD = auto()
-    OPERANDS = auto()
     CHOICE = auto()
+    OPERANDS = auto()
     END = auto()
 
 
+#: What a line is known by: the first group is where it begins.
+_PATTERNS = {
+    _Kind.HEAD: re.compile(r"\b(AUTOTUNE )(?!(?:benchmarking )?takes\b)"),
+    _Kind.CHOICE: re.compile(rf'(?:^|[\s"|]|\]:?)(([^\s"|\]]+) ({_TIME}) ms ({_SHARE}))'),
+    _Kind.OPERANDS: re.compile(r"(?<![\w.])((strides|dtypes): )"),
+    _Kind.END: re.compile(r"((?:SingleProcess |SubProcess )?\bAUTOTUNE (?:benchmarking )?takes\b)"),
+}
+
+
 class _Line(NamedTuple):
-    """A line of a block: what stands before it, and its parts."""
+    """A line of a block: what stands before it, its parts, and what else is in it where two
+    processes wrote into one line."""
 
     kind: _Kind
     before: str
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...]
+    also: frozenset[_Kind]
 
 
 class _Choice(NamedTuple):
@@ -78,13 +86,14 @@ class _Block:
         return self.call.endswith(NOT_MEASURED)
 
     def take(self, line: _Line) -> None:
+        self.is_mixed |= bool(line.also)
         if line.kind is _Kind.END:
             self.ended = True
         elif line.kind is _Kind.CHOICE:
             self.choices.append(_Choice(*line.parts))
-        elif not self.choices:
+        else:
             operands = f"{line.parts[0]}: {line.parts[1]}"
-            self.is_mixed |= operands in self.operands
+            self.is_mixed |= bool(self.choices) or operands in self.operands
             self.operands.append(operands)
 
 
@@ -161,13 +170,14 @@ class _Stream:
         """The block that begins with the line."""
         latest = self._latest
         if line.kind is _Kind.HEAD:
-            block = self._latest = _Block(number, line.parts[0], is_mixed=self._unended > 0)
+            is_mixed = self._unended > 0 or bool(line.also)
+            block = self._latest = _Block(number, line.parts[0], is_mixed)
             if latest is not None and not latest.ended:
                 latest.is_mixed = True
             if block.is_modelled:  # such a log has no end of this form
                 block.ended = True
             else:
-                self._unended += 1
+                self._unended += 1 + (_Kind.HEAD in line.also) - (_Kind.END in line.also)
             return block
         if latest is None:  # its block's first line is not in this text
             return None
@@ -188,20 +198,17 @@ def _lines_in(whole: str) -> Iterator[_Line]:
 
 
 def _line(text: str) -> _Line | None:
-    if choice := _CHOICE.search(text):
-        config = _unquoted(text[choice.end() :])
-        return _Line(_Kind.CHOICE, text[: choice.start(1)], (*choice.groups(), config))
-    if end := _END.search(text):
-        return _Line(_Kind.END, text[: end.start()])
-    before, head, call = text.partition(_HEAD)
-    call = _unquoted(call)
-    is_word = before[-1:].isalnum() or before.endswith("_")
-    if head and not is_word and 0 < call.find("(") < call.rfind(")") > call.rfind("("):
-        return _Line(_Kind.HEAD, before, (call,))
-    if operands := _OPERANDS.search(text):
-        what = _unquoted(text[operands.end() :])
-        return _Line(_Kind.OPERANDS, text[: operands.start()], (operands[1], what))
-    return None
+    found = {kind: one for kind, pattern in _PATTERNS.items() if (one := pattern.search(text))}
+    if not found:
+        return None
+    kind = next(iter(found))
+    match = found[kind]
+    rest = _unquoted(text[match.end() :])
+    also = {one for one, pattern in _PATTERNS.items() if pattern.search(rest)}
+    also |= found.keys() - {kind}
+    if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
+        return None
+    return _Line(kind, text[: match.start(1)], (*match.groups()[1:], rest), frozenset(also))
 
 
 def _unquoted(text: str) -> str:

@@ -46,9 +46,10 @@ def read(content: Any, context: Context) -> Points:
     rows = Rows(context)
     doubled = content.names if isinstance(content, fields.Doubled) else frozenset()
     for name, given in content.items():
-        at = one_line(name, MAX_NAME)
+        at = one_line(name, MAX_NAME) or '""'
         with rows.row(at):
             fields.need(name not in doubled, at, "it stands in the file more than once")
+            fields.as_text(name, at, 500, empty=False)
             if isinstance(given, list):
                 for problem, place, measures in _variants(name, at, given, rows):
                     _add(rows, problem, place, measures, is_open=True)

@@ -1,0 +1,64 @@
+"""JSON as programs write it: numbers that are none are read as such, text around it is named."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from scheduler.outcome import UserError
+from scheduler.results.points import fields
+from scheduler.text import shortened
+
+_SHOWN = 80  # characters of a line
+#: Strings; and what C's and C++'s libraries print for numbers that are not finite, where a value is
+#: due: ``-nan``, ``inf``, Microsoft's ``nan(ind)`` and ``1.#INF``.
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_NOT_FINITE = r"(?<=[\s:,\[])([-+]?)(nan(?:\(\w*\))?|inf(?:inity)?|1\.#[a-z]+\d*)(?=[\s,}\]])"
+_PRINTED = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
+
+
+def read(text: str) -> Any:
+    """The document; objects in which a name stands twice are ``fields.Doubled``. Raises
+    ``UserError``."""
+    try:
+        return _parsed(text)
+    except (ValueError, RecursionError) as error:
+        try:
+            return _parsed(_PRINTED.sub(_as_json, text))
+        except (ValueError, RecursionError):
+            raise UserError(_reason(text, error)) from None
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=fields.object_of)
+
+
+def _as_json(match: re.Match[str]) -> str:
+    sign, token = match[1], match[2]
+    if token is None:  # a string
+        return match[0]
+    is_infinite = "inf" in token.lower()
+    return ("-" if sign == "-" else "") + "Infinity" if is_infinite else "NaN"
+
+
+def _reason(text: str, error: Exception) -> str:
+    """What a program wrote around its document, where that is why it is none."""
+    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
+    before = text[: begin.start()].strip() if begin is not None else ""
+    if begin is not None and before and _has_document(text, begin.end() - 1):
+        number = text.count("\n", 0, begin.end()) + 1
+        line = shortened(before.splitlines()[0], _SHOWN)
+        return f"line 1: text comes before the JSON, which begins on line {number}: {line!r}"
+    if not before and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+        line = shortened(text[error.pos :].partition("\n")[0], _SHOWN)
+        return f"line {error.lineno}: text comes after the JSON: {line!r}"
+    return f"this is no JSON: {error}"
+
+
+def _has_document(text: str, start: int) -> bool:
+    try:
+        json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return False
+    return True
