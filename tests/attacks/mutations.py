@@ -10,6 +10,7 @@ from typing import Any
 
 Json = Any
 Place = tuple[Any, Any]  # a container, and the key or index of a part of it
+Mutations = dict[Callable[[Json, Random], None], int]  # and how often each, beside the others
 
 #: Stand for numbers that Python's writer of JSON does not write.
 _RAW = {"@huge@": "1" + "0" * 4000, "@longer@": "7" * 10_000, "@tiny@": "-1e-400", "@inf@": "1e999"}
@@ -25,14 +26,15 @@ JUNK: tuple[Any, ...] = (
 )
 
 
-def mutated(document: Json, random: Random) -> str:
-    """The text of the document with one to five faults in it."""
+def mutated(document: Json, random: Random, mutations: Mutations | None = None) -> str:
+    """The text of the document with one to five faults in it, by default those of a model."""
     changed = copy.deepcopy(document)
+    weights = mutations or _MUTATIONS
     for _ in range(random.choice((1, 1, 1, 2, 3, 5))):
-        mutation = random.choices(list(_MUTATIONS), list(_MUTATIONS.values()))[0]
+        mutation = random.choices(list(weights), list(weights.values()))[0]
         try:
             mutation(changed, random)
-        except (LookupError, TypeError, AttributeError, ValueError):
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
             continue  # an earlier fault took away what this one changes
     text = json.dumps(changed)
     for mark, number in _RAW.items():
@@ -44,18 +46,18 @@ def _graph(document: Json) -> Json:
     return document["graph_module"]["graph"]
 
 
-def _places(part: Json, depth: int = 0) -> Iterator[Place]:
+def places(part: Json, depth: int = 0) -> Iterator[Place]:
     if depth > 40:
         return
     entries = part.items() if isinstance(part, dict) else enumerate(part)
     for key, value in list(entries):
         yield part, key
         if isinstance(value, dict | list):
-            yield from _places(value, depth + 1)
+            yield from places(value, depth + 1)
 
 
 def _tagged(part: Json, *tags: str) -> list[Place]:
-    return [(holder, key) for holder, key in _places(part) if key in tags]
+    return [(holder, key) for holder, key in places(part) if key in tags]
 
 
 def _metas(document: Json) -> list[Json]:
@@ -258,23 +260,23 @@ def _lengthen(document: Json, random: Random) -> None:
     graph["outputs"].append({"as_tensor": {"name": before}})
 
 
-def _junk_anywhere(document: Json, random: Random) -> None:
-    holder, key = random.choice(list(_places(document)))
+def junk_anywhere(document: Json, random: Random) -> None:
+    holder, key = random.choice(list(places(document)))
     holder[key] = random.choice((*JUNK, *INTEGERS))
 
 
-def _drop_anywhere(document: Json, random: Random) -> None:
-    holder, key = random.choice(list(_places(document)))
+def drop_anywhere(document: Json, random: Random) -> None:
+    holder, key = random.choice(list(places(document)))
     del holder[key]
 
 
-def _nest(document: Json, random: Random) -> None:
-    holder, key = random.choice(list(_places(document)))
+def nest(document: Json, random: Random) -> None:
+    holder, key = random.choice(list(places(document)))
     for _ in range(random.choice((1, 20, 300))):
         holder[key] = [holder[key]] if random.random() < 0.5 else {"as_tensor": holder[key]}
 
 
-_MUTATIONS: dict[Callable[[Json, Random], None], int] = {
+_MUTATIONS: Mutations = {
     _change_size: 20,
     _change_every: 14,
     _change_every_symbol: 14,
@@ -290,7 +292,7 @@ _MUTATIONS: dict[Callable[[Json, Random], None], int] = {
     _repeat: 6,
     _swap_nodes: 2,
     _lengthen: 4,
-    _junk_anywhere: 4,
-    _drop_anywhere: 3,
-    _nest: 1,
+    junk_anywhere: 4,
+    drop_anywhere: 3,
+    nest: 1,
 }
