@@ -331,6 +331,7 @@ WRONG: list[tuple[str, tuple[Any, ...], Any, str]] = [
     ("pytest_benchmark.json", ("benchmarks", 2), 7, "benchmarks[2]: a JSON object is due"),
     ("google_benchmark.json", ("benchmarks", 6, "time_unit"), "h", "benchmarks[6]: BM_fft/4096"),
     ("google_benchmark.json", ("benchmarks", 6, "real_time"), 0, "benchmarks[6]: BM_fft/4096"),
+    ("google_benchmark.json", ("benchmarks", 0, "real_time"), 1e308, "benchmarks[0]: BM_saxpy"),
     ("google_benchmark.json", ("benchmarks", 0, "cpu_time"), "1", "benchmarks[0]: BM_saxpy"),
     ("google_benchmark.json", ("benchmarks", 0, "label"), {"a": 1}, "benchmarks[0]: BM_saxpy"),
     ("google_benchmark.json", ("benchmarks", 0, "repetition_index"), [0], "benchmarks[0]: BM_s"),

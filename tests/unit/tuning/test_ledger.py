@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.codegen.problem import Shape
 from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.results.points import importer
+from scheduler.results.points.model import Context
 from scheduler.tuning.decision import decide
 from scheduler.tuning.known import Known, from_ledger, nearest
 from scheduler.tuning.ledger import (
@@ -155,6 +158,9 @@ def test_the_log_reads_as_inductors_does() -> None:
         "  rocm_slow 2.0000 ms 50.0% BLOCK_M=64",
         "SingleProcess AUTOTUNE benchmarking takes 0.5000 seconds for 2 choices",
     ]
+    context = Context(now=datetime(2026, 11, 21, tzinfo=UTC), device="cpu", revision="abc")
+    (point,) = importer.read(text.encode(), context).points
+    assert (point.value, point.conditions["kernel"]) == (1e6, "rocm_fast")
 
 
 def test_the_log_says_which_backend_won_and_by_how_much() -> None:

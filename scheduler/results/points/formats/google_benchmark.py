@@ -150,7 +150,8 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
 def _time(row: Mapping[str, Any], at: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
     fields.need(_is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
-    return fields.as_number(row.get(name), f"{at}.{name}") * NANOSECONDS[unit]
+    value = fields.as_number(row.get(name), f"{at}.{name}")
+    return fields.as_number(value * NANOSECONDS[unit], f"{at}.{name}")
 
 
 def _is_text(value: Any) -> bool:
