@@ -238,6 +238,20 @@ def test_other_tools_files_are_taken_as_they_are(client: Client, token: str) -> 
     assert Series.objects.get().metric == "time"
 
 
+def test_a_wrong_row_is_named_in_the_answer_and_the_others_are_stored(
+    client: Client, token: str
+) -> None:
+    good = {"name": "a", "fullname": "t.py::a", "stats": {"median": 1e-6}}
+    wrong = {"name": "b", "fullname": "t.py::\0b", "stats": None}
+    body = {"machine_info": {"cpu": {"brand": "EPYC"}}, "benchmarks": [good, wrong]}
+    answer = send(client, token, body, address=f"{RESULTS}?revision=abc")
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["points"], Series.objects.get().problem) == (1, "t.py::a")
+    (left_out,) = answer.json()["left_out"]
+    assert left_out["where"] == "benchmarks[1]"
+    assert left_out["reason"].startswith(r"t.py::\x00b: fullname: a NUL")
+
+
 def test_parameters_that_there_are_not_are_refused(client: Client, token: str) -> None:
     for query, name in (
         ("devise=H200", "query.devise"),

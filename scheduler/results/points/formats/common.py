@@ -105,7 +105,7 @@ def point(
     )
     value = fields.as_number(value, f"{at}.value")
     if unit == "ns":
-        fields.need(value > 0, at, f"a time of {value:g} ns is none")
+        fields.need(value > 0, at, f"{value:g} ns is no time: it must be above 0")
         fields.need(all(one >= 0 for one in more.get("samples", ())), at, "a time is negative")
     return Point(
         series=series,

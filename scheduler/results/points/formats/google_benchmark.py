@@ -134,7 +134,9 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
 def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
     """The benchmark's name, and which aggregate of its repetitions it is, "" for a run."""
     if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
-        fields.need(kind in (None, "iteration", "aggregate"), f"{at}.run_type", "it is unknown")
+        fields.need(
+            kind in (None, "iteration", "aggregate"), f"{at}.run_type", "iteration or aggregate"
+        )
         if kind == "iteration":
             return name, ""
         aggregate = fields.as_text(one.get("aggregate_name"), f"{at}.aggregate_name", 100)
