@@ -90,7 +90,8 @@ def _parsed(text: str, name: str) -> tuple[Format, Any]:
             raise UserError(f"format: this is not {named.title}")
         return named, content
     for kind in FORMATS.values():
-        if not kind.is_text and kind.accepts(content):
-            return kind, content
+        given = text if kind.is_text else content  # a log may be a text in somebody's JSON
+        if kind.accepts(given):
+            return kind, given
     known = ", ".join(kind.title for kind in FORMATS.values())
     raise UserError(f"format: this is none of: {known}")

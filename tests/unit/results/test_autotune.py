@@ -111,6 +111,17 @@ def test_each_rank_has_its_own_times(
 
 
 @given(RANKS, st.data())
+def test_each_rank_has_its_own_times_where_a_collector_made_one_line_of_them(
+    ranks: list[list[Block]], data: st.DataObject
+) -> None:
+    lines = interleaved(data, [[line for one in of for line in one.lines] for of in ranks])
+    text = "".join(f"[rank{rank}]: {line}\\n" for rank, line in lines)
+    for whole in (text, json.dumps({"pod": "a", "log": text.replace("\\n", "\n")})):
+        found = importer.read(whole.encode(), SAID) if lines else Points(())
+        assert sorted(times(found)) == sorted((one.problem, one.best) for of in ranks for one in of)
+
+
+@given(RANKS, st.data())
 def test_without_labels_no_problem_has_the_time_of_another(
     ranks: list[list[Block]], data: st.DataObject
 ) -> None:

@@ -151,9 +151,10 @@ def _blocks(text: str) -> Iterator[_Block]:
     for number, whole in enumerate(text.splitlines(), start=1):
         lines = list(_lines_in(whole))
         for line in lines:
-            # A block that a collector made one line of is by itself.
-            key = f"\n{number}" if len(lines) > 1 else _process(line.before)
-            found = streams.setdefault(key, _Stream()).take(line, number)
+            process = _process(line.before)
+            if len(lines) > 1:  # a collector made one line of a log, maybe a text inside of JSON
+                process = f"{number}\n" + _process(line.before.rpartition('"')[2])
+            found = streams.setdefault(process, _Stream()).take(line, number)
             if found is not None:
                 yield found
 

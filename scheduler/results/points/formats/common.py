@@ -38,7 +38,7 @@ class Rows:
     def __init__(self, context: Context) -> None:
         for name in ("device", "revision"):
             why = "the file does not say it: say it beside the file"
-            fields.need(bool(getattr(context, name)), name, why)
+            fields.need(bool(getattr(context, name).strip()), name, why)
         self.context = context
         self._made: list[tuple[str, Point]] = []
         self._left_out: list[LeftOut] = []
