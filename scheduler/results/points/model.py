@@ -16,6 +16,7 @@ SCHEMA = 1
 KIND = "kiln points"
 MOST_POINTS = 10_000
 MOST_SAMPLES = 1_000
+MOST_N = 2**31 - 1  # measurements of a point
 
 #: What conditions may say beside the series: text, but for those that are JSON objects.
 FACTS = {

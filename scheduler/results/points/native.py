@@ -13,6 +13,7 @@ from scheduler.results.points import fields
 from scheduler.results.points.model import (
     FACTS,
     KIND,
+    MOST_N,
     MOST_POINTS,
     MOST_SAMPLES,
     SCHEMA,
@@ -92,7 +93,7 @@ class _Reader:
             revision=self._once(self._revision, one.get("revision"), f"{at}.revision"),
             low=low,
             high=high,
-            n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", 2**31 - 1, least=1),
+            n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", MOST_N, least=1),
             samples=samples,
             better=better,
             conditions=self._once(self._conditions, one.get("conditions", {}), f"{at}.conditions"),

@@ -328,6 +328,8 @@ def test_a_benchmark_that_is_none_is_left_out() -> None:
 WRONG: list[tuple[str, tuple[Any, ...], Any, str]] = [
     ("pytest_benchmark.json", ("benchmarks", 0, "stats", "data", 3), 1e308, "benchmarks[0]: test"),
     ("pytest_benchmark.json", ("benchmarks", 1, "stats"), [], "benchmarks[1]: test_sum.py"),
+    ("pytest_benchmark.json", ("benchmarks", 2, "stats", "rounds"), 2**31, "benchmarks[2]: test"),
+    ("google_benchmark.json", ("benchmarks", 5, "repetitions"), 2**31, "benchmarks[5]: BM_trans"),
     ("pytest_benchmark.json", ("benchmarks", 2), 7, "benchmarks[2]: a JSON object is due"),
     ("google_benchmark.json", ("benchmarks", 6, "time_unit"), "h", "benchmarks[6]: BM_fft/4096"),
     ("google_benchmark.json", ("benchmarks", 6, "real_time"), 0, "benchmarks[6]: BM_fft/4096"),

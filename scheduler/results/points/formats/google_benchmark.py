@@ -20,7 +20,7 @@ from typing import Any
 
 from scheduler.results.points import fields
 from scheduler.results.points.formats.common import NANOSECONDS, Rows, of_samples, point
-from scheduler.results.points.model import Context, Points, better_of
+from scheduler.results.points.model import MOST_N, Context, Points, better_of
 
 _UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 _MEDIAN, _MEAN = "median", "mean"
@@ -115,9 +115,7 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
         aggregate,
         fields.as_text(one.get("label") or "", f"{at}.label", 500),
         None if index is None else fields.as_count(index, f"{at}.repetition_index"),
-        fields.as_count(
-            one.get("repetitions", 1) if aggregate else 1, f"{at}.repetitions", least=1
-        ),
+        _repetitions(one, at) if aggregate else 1,
     )
     if aggregate in ("", _MEDIAN, _MEAN):
         made.figures["time"] = (_time(one, at, "real_time"), "ns")
@@ -129,6 +127,10 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
                     number = fields.as_number(value, f"{at}.{counter}")
                     made.figures[counter] = (number, _UNITS.get(counter, ""))
     return made
+
+
+def _repetitions(one: Mapping[str, Any], at: str) -> int:
+    return fields.as_count(one.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
 
 
 def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:

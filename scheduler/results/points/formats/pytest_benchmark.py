@@ -19,7 +19,7 @@ from scheduler.results.points.formats.common import (
     point,
     with_revision,
 )
-from scheduler.results.points.model import Context, Point, Points
+from scheduler.results.points.model import MOST_N, Context, Point, Points
 
 # What it writes where there is no history.
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
@@ -69,7 +69,7 @@ def _point(
     else:
         figure = {
             "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
-            "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", least=1),
+            "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", MOST_N, least=1),
         }
     return point(
         context, name, at, metric="time", unit="ns", measured_at=when, conditions=facts, **figure
