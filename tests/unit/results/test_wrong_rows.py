@@ -249,6 +249,7 @@ CPUS: list[tuple[dict[str, Any], str]] = [
     ({"cpu": {"arch_string_raw": "aarch64", "hardware_raw": "BCM2711"}}, "BCM2711"),
     ({"cpu": {"hardware": "BCM2835"}}, "BCM2835"),
     ({"processor": "Intel64 Family 6 Model 158"}, "Intel64 Family 6 Model 158"),
+    ({"processor": "arm", "machine": "arm64"}, "box"),
     ({"cpu": {"arch": "ARM_8", "count": 4}}, "box"),
     ({"cpu": None, "node": "box-2"}, "box-2"),
 ]

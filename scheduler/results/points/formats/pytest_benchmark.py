@@ -99,10 +99,10 @@ def _completed(whole: dict[str, Any], machine: dict[str, Any], context: Context)
 
 def _device(machine: dict[str, Any]) -> str:
     """The processor's name; of a file that has none the host's, since machines of one architecture
-    (``processor`` on Linux) are not one device."""
+    are not one device."""
     cpu = machine.get("cpu")
     found = [(f"cpu.{name}", cpu.get(name)) for name in _PROCESSOR if isinstance(cpu, dict)]
-    if machine.get("processor") != machine.get("machine"):
+    if " " in str(machine.get("processor")):  # on Windows; elsewhere an architecture
         found.append(("processor", machine.get("processor")))
     found.append(("node", machine.get("node")))
     for name, text in found:
