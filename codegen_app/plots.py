@@ -252,7 +252,7 @@ def _badge_title(of: Embedded, recent: Sequence[Step], days: int) -> str:
     parts = [of.head.name]
     if of.latest is not None:
         latest = of.latest
-        interval = latest.interval or "interval not known"
+        interval = latest.bounds or "interval not known"
         parts.append(f"{latest.text} ({interval}, n = {latest.n}) at {latest.revision}")
     parts += [_described(step, of) for step in recent[-5:]] or [f"no change in {days} days"]
     return one_line("; ".join(parts))

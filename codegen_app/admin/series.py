@@ -13,6 +13,7 @@ from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.models import ApiToken, Batch, Conditions, Datum, Revision, Series
 from codegen_app.services import audit, tokens
 from codegen_app.templatetags import kiln
+from scheduler.stats.intervals import bounds_cell, bounds_of
 
 
 @admin.register(Series)
@@ -36,9 +37,9 @@ class SeriesAdmin(ReadOnlyAdmin):
 
 
 def _interval(row: Datum) -> str:
-    if row.low is None or row.high is None or row.n < 2:
+    if row.low is None or row.high is None or not bounds_of(row.n):
         return "none"
-    return f"{kiln.grouped(row.low, 3)} \N{EN DASH} {kiln.grouped(row.high, 3)}"
+    return bounds_cell(row.n, kiln.grouped(row.low, 3), kiln.grouped(row.high, 3))
 
 
 @admin.register(Datum)

@@ -14,12 +14,14 @@ from codegen_app.models import BenchmarkResult, Environment, ForeignKernel, Mode
 from codegen_app.services import foreign_kernels
 from codegen_app.services.modelling import asking
 from codegen_app.templatetags import kiln
+from scheduler.stats.intervals import bounds_cell, bounds_of
 
 
 def _interval(row: Any) -> str:
-    if len(row.samples_ns) < 2:
+    n = len(row.samples_ns)
+    if not bounds_of(n):
         return "none: one sample"
-    return f"{kiln.us(row.low_ns)} \N{EN DASH} {kiln.us(row.high_ns)}"
+    return bounds_cell(n, kiln.us(row.low_ns), kiln.us(row.high_ns))
 
 
 def _band(row: Any) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field
 from codegen_app.selectors.comparing.comparison import Grouping
 from scheduler.results.points import fields, importer
 from scheduler.results.points.model import Context
+from scheduler.stats.intervals import Bounds
 from scheduler.track.compare import Settings
 
 _MOST = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
@@ -101,6 +102,10 @@ class DatumRow(Schema):
     value: float
     low: float | None
     high: float | None
+    bounds: Bounds = Field(
+        description="What “low” and “high” are: of fewer than six samples their range, of one"
+        " nothing."
+    )
     n: int
     samples: list[float] | None
     revision: str

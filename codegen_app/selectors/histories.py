@@ -12,6 +12,7 @@ from django.db.models import Q
 from codegen_app.models import Datum, Series
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
+from scheduler.stats.intervals import bounds_of
 
 FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
 
@@ -63,6 +64,7 @@ def data_page(
 def _named(row: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: value for name, value in row.items() if "__" not in name},
+        "bounds": bounds_of(row["n"]),
         "revision": row["revision__name"],
         "branch": row["revision__branch"],
         "repository": row["revision__repository"],

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from codegen_app.models import Datum, Series
 from codegen_app.models.series import Source
+from scheduler.stats.intervals import bounds_of
 
 COLUMNS = (
-    *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high", "n"),
-    *("unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
+    *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high"),
+    *("bounds", "n", "unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
 )
 _CHUNK = 2_000
 #: A cell that begins with one of these is a formula to spreadsheets.
@@ -35,7 +36,7 @@ def csv_rows(series: Series) -> Iterator[list[object]]:
         yield [
             *(at.isoformat(), measured_at.isoformat()),
             *map(_text, (name, branch, repository)),
-            *(value, low, high, n, unit, Source(source).label),
+            *(value, low, high, bounds_of(n), n, unit, Source(source).label),
             *map(_text, facts),
         ]
 

@@ -23,7 +23,7 @@ class LanguageRow(Tried):
     """The fastest candidate in a language; without a kernel where none was measured.
 
     ``ratio`` is its median over that of the fastest of all (1.0: it is that one); ``is_clear`` says
-    that both have intervals, and these do not meet. ``tried`` counts the candidates in the
+    that both have bounds, and these do not meet. ``tried`` counts the candidates in the
     language, ``measured`` those with a time, and ``reasons`` has why others have none, each once.
     """
 
@@ -69,6 +69,6 @@ def _median(row: Tried) -> float:
 def _beside(best: LanguageRow, row: LanguageRow) -> LanguageRow:
     if not best.metrics or not row.metrics:
         return row
-    known = row.time.has_interval and best.time.has_interval
+    known = bool(row.time.bounds and best.time.bounds)
     is_clear = known and row is not best and row.time.low > best.time.high
     return replace(row, ratio=row.time.value / best.time.value, is_clear=is_clear)

@@ -10,12 +10,15 @@ from codegen_app.selectors.resource_use import ResourceUse
 from codegen_app.selectors.tables import Column, Kind
 from scheduler.benchmark.metrics import METRICS, TIME
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.stats.intervals import LEAST_SAMPLES
+
+_INTERVAL = f"95%; of fewer than {LEAST_SAMPLES} samples the range; sorted by its fast end"
 
 Row = TypeVar("Row")
 
 
 def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
-    """The median, the ends of its interval, how many samples it is of."""
+    """The median, its bounds, how many samples it is of."""
 
     def time(name: str) -> Callable[[Row], float | None]:
         def value(row: Row) -> float | None:
@@ -31,7 +34,7 @@ def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], 
 
     return (
         Column("median", "Median", time("median_ns"), Kind.TIME, "µs"),
-        Column("low", "Interval", time("low_ns"), Kind.TIME, "µs", "sorted by its fast end"),
+        Column("low", "Interval", time("low_ns"), Kind.TIME, "µs", _INTERVAL),
         Column(
             "high", "Slow end", time("high_ns"), Kind.TIME, "µs", "of the interval", shown=False
         ),

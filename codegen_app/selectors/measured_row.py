@@ -49,13 +49,13 @@ class MeasuredRow:
 
     @property
     def low_ns(self) -> float | None:
-        """The fast end of its interval; None of a single sample, which has none."""
-        return self.time.low if self.metrics and self.time.has_interval else None
+        """Its lower bound; None of a single sample, which has none."""
+        return self.time.low if self.metrics and self.time.bounds else None
 
     @property
     def high_ns(self) -> float | None:
-        """The slow end of its interval; None of a single sample, which has none."""
-        return self.time.high if self.metrics and self.time.has_interval else None
+        """Its upper bound; None of a single sample, which has none."""
+        return self.time.high if self.metrics and self.time.bounds else None
 
     @property
     def n(self) -> int:

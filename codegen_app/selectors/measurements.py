@@ -1,7 +1,7 @@
 """Which measurement of a kernel counts, wherever its time stands, and whether it drifted.
 
 Every run that measures a kernel adds a result. What a page shows of it in a bucket is its latest
-measurement with an interval to rely on; without any such the latest. The one before that says
+measurement of samples enough to compare; without any such the latest. The one before that says
 whether the same kernel became slower or faster.
 """
 
@@ -17,7 +17,8 @@ from scheduler.track import sides
 from scheduler.track.differences import environment_differences
 from scheduler.track.sides import Point
 
-#: The interval of one or two samples is no more than they are.
+#: Of two kernels that take the same time, all of three samples lie below all of three others by
+#: chance in one of 20 cases (Mann-Whitney); of fewer more often.
 ENOUGH_SAMPLES = 3
 
 #: Medians of the same code differ from run to run by some percent beyond their intervals

@@ -13,6 +13,7 @@ from django.db.models import OuterRef, Subquery
 from codegen_app.models import Change, Datum, Revision, Series, Source
 from codegen_app.models.series import HIGHER
 from scheduler.ir.bindings import format_bindings
+from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 from scheduler.stats.settings import Settings
 from scheduler.track.resources import target_of
 from scheduler.track.units import figure
@@ -68,7 +69,7 @@ class SeriesHead:
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure in the series' unit with its interval over ``n`` samples, at a revision."""
+    """A figure in the series' unit with its bounds over ``n`` samples, at a revision."""
 
     value: float
     low: float | None
@@ -85,10 +86,26 @@ class Reading:
 
     @property
     def interval(self) -> str:
-        """Both ends with their units; "" where none is known, as of a single sample."""
-        if self.low is None or self.high is None or self.n == 1:
+        """Both bounds with their units for a column of intervals, a range with that word; "" where
+        none are known, as of a single sample."""
+        if not self._has_bounds:
             return ""
-        return f"{figure(self.low, self.unit)} \N{EN DASH} {figure(self.high, self.unit)}"
+        return bounds_cell(self.n, *self._ends)
+
+    @property
+    def bounds(self) -> str:
+        """Both bounds with what they are, for a sentence; "" where none are known."""
+        if not self._has_bounds:
+            return ""
+        return bounds_text(self.n, *self._ends)
+
+    @property
+    def _has_bounds(self) -> bool:
+        return self.low is not None and self.high is not None and bool(bounds_of(self.n))
+
+    @property
+    def _ends(self) -> tuple[str, str]:
+        return figure(self.low or 0.0, self.unit), figure(self.high or 0.0, self.unit)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
 from codegen_app.services import audit, engine, kernels, selections, texts
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import MachineError, UserError
+from scheduler.stats.intervals import bounds_of
 from scheduler.targets import names
 
 SCHEMA = 1
@@ -82,6 +83,8 @@ def export() -> dict[str, Any]:
                 "median_ns": one.result.median_ns if one.result else None,
                 "low_ns": one.result.low_ns if one.result else None,
                 "high_ns": one.result.high_ns if one.result else None,
+                "bounds": bounds_of(len(one.result.samples_ns)) if one.result else None,
+                "n": len(one.result.samples_ns) if one.result else None,
                 "since": one.since.isoformat(),
                 "reason": one.reason,
             }

@@ -88,8 +88,8 @@ def point_of_result(
     return Point(
         series=key,
         value=time.value,
-        low=time.low if time.has_interval else None,
-        high=time.high if time.has_interval else None,
+        low=time.low if time.bounds else None,
+        high=time.high if time.bounds else None,
         n=time.n,
         samples=tuple(result.samples_ns[::step]),
         measured_at=when,

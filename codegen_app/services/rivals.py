@@ -7,6 +7,7 @@ from typing import Any
 from codegen_app.models import BenchmarkResult, Candidate, GeneratedKernel, Selection, State
 from codegen_app.selectors.measurements import ENOUGH_SAMPLES, Measured, differs, measured
 from codegen_app.selectors.serving import results_with
+from scheduler.stats.intervals import bounds_text
 from scheduler.track.units import figure
 
 
@@ -39,7 +40,7 @@ def _beside(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[bool, str]
     in_one_run = result.task_id is not None and rival.task_id == result.task_id
     samples = len(result.samples_ns)
     if samples < ENOUGH_SAMPLES:
-        return False, f"n = {samples}, and an interval takes {ENOUGH_SAMPLES} samples"
+        return False, f"n = {samples}, and a comparison takes {ENOUGH_SAMPLES} samples"
     under = "" if in_one_run else differs(rival.environment, result.environment)
     if under:
         return False, f"not measured in this run, and before under other conditions ({under})"
@@ -87,4 +88,5 @@ def _figures(result: BenchmarkResult) -> str:
     median, low, high = (
         figure(ns, "ns") for ns in (result.median_ns, result.low_ns, result.high_ns)
     )
-    return f"{median} ({low} to {high}, n {len(result.samples_ns)})"
+    n = len(result.samples_ns)
+    return f"{median} ({bounds_text(n, low, high)}, n {n})"

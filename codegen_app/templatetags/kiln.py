@@ -20,6 +20,7 @@ from codegen_app.pagecache.reader import ALERTS, NAME, is_kept
 from codegen_app.pagecache.reader import open_alerts as count_of
 from codegen_app.selectors.measured_row import Drift
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
+from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 
 register = template.Library()
 
@@ -153,12 +154,21 @@ def at(values: Sequence[Any], place: int) -> Any:
 
 @register.filter
 def interval(measured: Any) -> str:
-    """``low_ns`` to ``high_ns`` of a row in microseconds, or that a single sample has none; nothing
-    where it was not measured."""
+    """``low_ns`` to ``high_ns`` of a row in microseconds for a column of intervals: a range says
+    that it is one, a single sample that it has none. Nothing where it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
     if getattr(measured, "n", 0) == 1:
         return "none: one sample"
-    return "" if low is None or high is None else f"{us(low)} \N{EN DASH} {us(high)}"
+    return "" if low is None or high is None else bounds_cell(measured.n, us(low), us(high))
+
+
+@register.filter
+def bounds(measured: Any) -> str:
+    """``low_ns`` to ``high_ns`` of a row with what they are, for a sentence; nothing of a single
+    sample."""
+    if measured.low_ns is None or not bounds_of(measured.n):
+        return ""
+    return f"{bounds_text(measured.n, us(measured.low_ns), us(measured.high_ns))} µs"
 
 
 @register.simple_tag
@@ -370,14 +380,14 @@ def band_ns(found: Any) -> str:
 @register.simple_tag
 def times_fastest(row: Any) -> SafeString | str:
     """How many times as long as the fastest language's a language's best takes; grey where their
-    intervals meet."""
+    bounds overlap."""
     if row.ratio is None:
         return ""
     if row.ratio == 1:
         return format_html('<span class="status best">{}</span>', "fastest")
     if row.is_clear:
         return f"{row.ratio:.2f}"
-    title = "The intervals meet, or there is none: no difference is shown"
+    title = "The bounds overlap, or one has none: no difference is shown"
     return format_html('<span class="note" title="{}">{}</span>', title, f"{row.ratio:.2f}")
 
 
@@ -387,7 +397,7 @@ def drifted(found: Drift | None) -> SafeString:
     if found is None:
         return SafeString("")
     run = f"run {found.run}" if found.run is not None else "before"
-    ends = f"{us(found.before_low_ns)} \N{EN DASH} {us(found.before_high_ns)}"
+    ends = bounds_text(found.before_n, us(found.before_low_ns), us(found.before_high_ns))
     title = (
         f"{us(found.before_ns)} µs ({ends}, n {found.before_n}), {run},"
         f" {found.at:%Y-%m-%d %H:%M} UTC; {found.under or 'nothing recorded differs between them'}"

@@ -14,11 +14,14 @@ from django.urls import URLPattern, path
 from codegen_app.pagecache.keep import Kept, kept
 from codegen_app.pagecache.reader import TOKEN, is_kept
 from scheduler.benchmark.metrics import TIME, Metric
+from scheduler.stats.intervals import bounds_of
 
 View = Callable[..., HttpResponse]
 P = ParamSpec("P")
 T = TypeVar("T")
 _METRIC = {field.name for field in fields(Metric)}
+#: Bounds of samples, however they are called; those of ratios are of two sides.
+_BOUNDED = ({"value", "low", "high"}, {"low_ns", "high_ns"}, {"low_us", "high_us"})
 _FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 
@@ -86,14 +89,17 @@ def sentence(line: str) -> str:
 
 
 def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The time's figures beside the metrics of a row too, where the first pages had them; a metric
-    of a single sample has no interval."""
+    """The time's figures beside the metrics of a row too, where the first pages had them; what the
+    bounds of a figure are, of which a metric of a single sample has none."""
     row = dict(pairs)
-    if row.keys() == _METRIC and row["n"] == 1:
+    if row.keys() == _METRIC and not bounds_of(row["n"]):
         row |= {"low": None, "high": None}
+    if "n" in row and any(row.keys() >= bounded for bounded in _BOUNDED):
+        row["bounds"] = bounds_of(row["n"])
     if isinstance(row.get("metrics"), dict):
-        time = row["metrics"].get(TIME) or dict.fromkeys(("value", "low", "high"))
+        time = row["metrics"].get(TIME) or dict.fromkeys(("value", "low", "high", "bounds"))
         row |= {f"{name}_ns": time[key] for name, key in _FIGURES.items()}
+        row["bounds"] = time["bounds"]
     return row
 
 

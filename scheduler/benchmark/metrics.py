@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduler.stats.intervals import median_interval
+from scheduler.stats.intervals import Bounds, bounds_of, median_interval
 
 TIME = "time"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a kernel in its unit, and the interval that holds it; from ``n`` samples.
+    """One figure of a kernel in its unit, and its bounds; from ``n`` samples.
 
-    A single sample is no interval: ``low`` and ``high`` are that sample then (``has_interval``).
+    ``bounds`` says what they are: a 95% interval, or the range of fewer samples. A single sample
+    has none: ``low`` and ``high`` are that sample then.
     """
 
     value: float
@@ -29,9 +30,9 @@ class Metric:
     n: int
 
     @property
-    def has_interval(self) -> bool:
-        """Whether the samples say how far the figure may be off."""
-        return self.n > 1
+    def bounds(self) -> Bounds:
+        """What ``low`` and ``high`` are."""
+        return bounds_of(self.n)
 
 
 @dataclass(frozen=True)

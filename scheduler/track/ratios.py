@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.stats import intervals
 from scheduler.stats.intervals import Interval
 
 Floats = npt.NDArray[np.float64]
@@ -75,18 +76,23 @@ def medians(samples: Sequence[Floats]) -> Medians:
     return Medians(logs, errors, n)
 
 
-def of_intervals(intervals: Sequence[Interval]) -> Medians:
+def of_intervals(known: Sequence[Interval]) -> Medians:
     """Of 95% intervals of medians, above 0, whose samples are not there: their width is taken for
-    that of Student's t, as ``Ratios.interval`` takes it the other way round."""
+    that of Student's t, as ``Ratios.interval`` takes it the other way round. The range of fewer
+    than ``intervals.LEAST_SAMPLES`` is two order statistics, as ``medians`` would take them."""
     from scipy import special  # noqa: PLC0415
 
-    n = np.fromiter((one.n for one in intervals), np.int64, len(intervals))
+    n = np.fromiter((one.n for one in known), np.int64, len(known))
     median, low, high = (
-        np.fromiter((getattr(one, name) for one in intervals), np.float64, len(intervals))
+        np.fromiter((getattr(one, name) for one in known), np.float64, len(known))
         for name in ("median", "low", "high")
     )
-    errors = (np.log(high) - np.log(low)) / (2 * special.stdtrit(np.maximum(n - 1, 1), 0.975))
-    return Medians(np.log(median), errors, n)
+    reach = np.where(
+        n < intervals.LEAST_SAMPLES,
+        -special.ndtri(0.5 ** np.maximum(n, 2)),
+        special.stdtrit(np.maximum(n - 1, 1), 0.975),
+    )
+    return Medians(np.log(median), (np.log(high) - np.log(low)) / (2 * reach), n)
 
 
 def ratios(before: Medians, after: Medians, floor: float) -> Ratios:

@@ -118,11 +118,12 @@ class Entry:
         line = {"record": "candidate", **_codec().unstructure(self)}
         line["fate"] = legacy_state(self.state)
         if (measured := self.measurement) is not None:
-            several = measured.metrics[TIME].has_interval
+            bounds = measured.metrics[TIME].bounds
             line["measurement"] |= {
                 "median_ns": measured.median_ns,
-                "low_ns": measured.low_ns if several else None,
-                "high_ns": measured.high_ns if several else None,
+                "low_ns": measured.low_ns if bounds else None,
+                "high_ns": measured.high_ns if bounds else None,
+                "bounds": bounds,
             }
         return line
 

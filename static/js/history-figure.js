@@ -89,7 +89,8 @@ function points(chart, { one, x, y, colour, several, number }) {
 function hover(chart, one, n) {
   const { value, low, high, revision, origin, ms } = one.columns;
   const show = (each) => `${digits(each * one.factor)}`;
-  const interval = low[n] === null ? "interval not known" : `${show(low[n])} – ${show(high[n])}`;
+  const bounds = one.columns.n[n] < chart.least_samples ? "range" : "95% interval";
+  const interval = low[n] === null ? "interval not known" : `${bounds} ${show(low[n])} – ${show(high[n])}`;
   const kind = one.generated ? "generated, not measured" : one.emulated ? "emulated" : chart.origins[origin[n]];
   return [
     `${show(value[n])} ${plainText(one.shown_unit)} (${interval}), n = ${one.columns.n[n]}`,

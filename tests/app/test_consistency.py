@@ -181,6 +181,11 @@ ROWS: Mapping[str, Callable[[Case], Mapping[str, str]]] = {
 _DASH = "\N{EN DASH}"
 
 
+def _range(case: Case) -> str:
+    """Bounds of fewer than six samples are no interval."""
+    return "range " if len(case.result.samples_ns) < 6 else ""
+
+
 @dataclass(frozen=True)
 class Figure:
     """A column's label, what the database says as pages write it, and where it stands."""
@@ -194,7 +199,7 @@ FIGURES = (
     Figure("Median µs", lambda c: us(c.result.median_ns), tuple(ROWS)),
     Figure(
         "Interval µs",
-        lambda c: f"{us(c.result.low_ns)} {_DASH} {us(c.result.high_ns)}",
+        lambda c: f"{_range(c)}{us(c.result.low_ns)} {_DASH} {us(c.result.high_ns)}",
         ("node", "kernel", "selections", "run", "ledger"),
     ),
     Figure(

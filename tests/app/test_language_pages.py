@@ -181,7 +181,7 @@ def test_candidates_of_two_compilers_meet_in_one_bucket(reader: Client) -> None:
     (best,) = run_page(task.run_id).best
     assert [row.language for row in best.languages] == ["CuteDSL", "HIP"]
     html = words_of(reader.get(task.run.get_absolute_url()).content.decode())
-    assert "HIP 30.00 µs, 30.00 \N{EN DASH} 30.00 , n 5: 1.50 times the fastest" in html
+    assert "HIP 30.00 µs, range 30.00 \N{EN DASH} 30.00 , n 5: 1.50 times the fastest" in html
 
 
 def test_kernels_are_listed_by_language(

@@ -123,7 +123,7 @@ def test_a_single_sample_has_no_interval(reader: Client, world: World) -> None:
     (row,) = (row for row in twin["ledger"] if row["kernel"] == world.kernels[0].name)
     assert (row["median_ns"], row["low_ns"], row["high_ns"]) == (120_267.0, None, None)
     assert row["metrics"]["time"]["low"] is None
-    assert not Metric(1.0, 1.0, 1.0, "ns", 1).has_interval
+    assert not Metric(1.0, 1.0, 1.0, "ns", 1).bounds
 
 
 def test_what_decided_among_those_that_tie() -> None:
@@ -218,7 +218,8 @@ def test_a_winner_takes_over_everywhere_at_once(reader: Client, world: World) ->
     best = best_of(reader, run)
     assert best["serves"]
     assert str(best["reason"]).startswith(f"takes over from {world.kernels[0].name}: 90 µs (")
-    assert "against 120 µs (117.6 µs to 122.4 µs, n 5), both in this run" in str(best["reason"])
+    rival = "120 µs (range 117.6 µs \N{EN DASH} 122.4 µs, n 5)"
+    assert f"against {rival}, both in this run" in str(best["reason"])
     before = best_of(reader, world.run)
     assert (before["chosen"], before["serves"]) == (True, False)
 
@@ -273,7 +274,7 @@ def test_a_kernel_whose_time_doubled_says_so(reader: Client, world: World) -> No
         device="cpu", device_name="CPU emulation", target="cpu", driver="6.2", emulated=True
     )
     retuned(world, {0: 236_000.0}, other)
-    title = "118.0 µs (115.6 \N{EN DASH} 120.4, n 5)"
+    title = "118.0 µs (range 115.6 \N{EN DASH} 120.4, n 5)"
     for url in (
         world.graph.get_absolute_url(),
         world.nodes[0].get_absolute_url(),

@@ -26,6 +26,7 @@ from codegen_app.selectors.remeasurable import (
     obstacle,
     own_series,
 )
+from scheduler.stats.intervals import Bounds, bounds_of
 from scheduler.track.ratios import LEAST_SAMPLES, medians, ratios
 
 MOST_SHOWN = 50
@@ -64,6 +65,11 @@ class PointRow:
     high: float | None
     n: int
     reason: str
+
+    @property
+    def bounds(self) -> Bounds:
+        """What ``low`` and ``high`` are."""
+        return bounds_of(self.n)
 
 
 @dataclass(frozen=True)

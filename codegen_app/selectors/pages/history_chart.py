@@ -27,6 +27,7 @@ from codegen_app.selectors.tracked import (
     head_of,
     moved_of,
 )
+from scheduler.stats.intervals import LEAST_SAMPLES
 from scheduler.track.effect import effect_of, in_words
 from scheduler.track.units import scale_of
 
@@ -97,13 +98,15 @@ class ChartSeries:
 
 @dataclass(frozen=True)
 class Chart:
-    """Series together; ``revisions`` are their names in the order in which they were first seen."""
+    """Series together; ``revisions`` are their names in the order in which they were first seen.
+    ``low`` and ``high`` of fewer than ``least_samples`` are the range, else a 95% interval."""
 
     epoch: int
     revisions: tuple[str, ...]
     branches: tuple[str, ...]
     origins: tuple[str, ...]
     least_points: int
+    least_samples: int
     most_points: int
     series: tuple[ChartSeries, ...]
 
@@ -171,6 +174,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
         branches=tuple(names[key][1] for key in ordered),
         origins=tuple(ORIGINS.values()),
         least_points=LEAST_POINTS,
+        least_samples=LEAST_SAMPLES,
         most_points=MOST_POINTS,
         series=tuple(
             _one(

@@ -239,7 +239,7 @@ class KernelPage:
     @property
     def counting(self) -> ResultRow | None:
         """The measurement that the page's one number is of: on the shown build's target where there
-        is one, with an interval to rely on where there is one, the latest of these."""
+        is one, of samples enough to compare where there are some, the latest of these."""
         target = self.build.target if self.build else ""
         ranks = {row.id: (row.target == target, row.n >= ENOUGH_SAMPLES) for row in self.results}
         return max(self.results, key=lambda row: ranks[row.id], default=None)

@@ -19,6 +19,7 @@ from codegen_app.selectors.serving import Bucket
 from codegen_app.selectors.tables import Asked, Column, Kind, Table, table
 from scheduler import targets
 from scheduler.codegen.languages import language_of
+from scheduler.stats.intervals import bounds_of, bounds_text
 
 PAGE = 200
 
@@ -55,9 +56,10 @@ def _us(ns: float | None) -> float | None:
 
 
 def _interval(row: KernelRow) -> str:
-    if row.low_ns is None or row.high_ns is None or row.n < 2:
+    if row.low_ns is None or row.high_ns is None or not bounds_of(row.n):
         return "" if row.median_ns is None else f"n = {row.n}: no interval"
-    return f"{row.low_ns / 1000:,.3f} to {row.high_ns / 1000:,.3f} µs, n = {row.n}"
+    ends = (f"{ns / 1000:,.3f} µs" for ns in (row.low_ns, row.high_ns))
+    return f"{bounds_text(row.n, *ends)}, n = {row.n}"
 
 
 COLUMNS: tuple[Column[KernelRow], ...] = (
@@ -223,8 +225,8 @@ def _measured(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str
             "emulated": result.emulated,
             "sizes": bucket.bindings,
             "median_ns": result.median_ns,
-            "low_ns": result.low_ns if len(result.samples_ns) > 1 else None,
-            "high_ns": result.high_ns if len(result.samples_ns) > 1 else None,
+            "low_ns": result.low_ns if bounds_of(len(result.samples_ns)) else None,
+            "high_ns": result.high_ns if bounds_of(len(result.samples_ns)) else None,
             "n": len(result.samples_ns),
         }
         for kernel, result in slowest.items()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from codegen_app.selectors.tables import Column, Kind, Value
 from codegen_app.selectors.tracked import Moved, Reading, SeriesHead
+from scheduler.stats.intervals import LEAST_SAMPLES
 
 _OWN_UNIT = "filtered and copied in the base unit of its series: compare within one metric"
 
@@ -52,7 +53,8 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         "Interval",
         _end(lambda latest: latest.low),
         Kind.RATIO,
-        note=f"sorted by its lower end; {_OWN_UNIT}",
+        note=f"95%; of fewer than {LEAST_SAMPLES} samples the range;"
+        f" sorted by its lower end; {_OWN_UNIT}",
     ),
     Column(
         "high",

@@ -161,14 +161,14 @@ def is_measurement(figures: tuple[str, ...], time: tuple[float, float, float, in
     return shows(median, time[0]) and shows_interval(interval, time) and int(n) == time[3]
 
 
-_COST = re.compile(r"([\d.]+) µs, ([\d.]+)% of the sum, 95% interval (.+), n = (\d+)")
+_COST = re.compile(r"([\d.]+) µs, ([\d.]+)% of the sum, (?:(?:95% interval )?(.+?) µs, )?n = (\d+)")
 
 
 def figures_of_cost(said: str) -> tuple[str, ...]:
     """Median, share, interval, samples."""
     found = _COST.search(" ".join(said.replace("\u202f", "").split()))
     assert found is not None, said
-    return found.groups()
+    return found.groups(default="none: one sample")
 
 
 def shows_interval(said: str, time: tuple[float, float, float, int]) -> bool:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from scheduler.stats.intervals import median_interval, rank_interval
+from scheduler.stats.intervals import Bounds, bounds_of, median_interval, rank_interval
+from scheduler.track import ratios
 
 
 def test_the_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
@@ -68,6 +69,31 @@ def test_an_interval_by_ranks_covers_the_true_median_as_often_as_it_says() -> No
         )
         assert covered >= 0.95, n
         assert narrower < 0.95, n
+
+
+def test_bounds_are_an_interval_where_a_range_covers_the_median_often_enough() -> None:
+    for n in range(2, 60):
+        covered = binom(n, 0.5).cdf(n - 1) - binom(n, 0.5).cdf(0)
+        assert (bounds_of(n) is Bounds.INTERVAL) is bool(covered >= 0.95), n
+        assert bounds_of(n), n
+    assert not bounds_of(1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_of_few_samples_every_interval_is_the_range(n: int) -> None:
+    samples = np.random.default_rng(n).lognormal(size=n).tolist()
+    for found in (rank_interval(samples), median_interval(samples)):
+        assert (found.low, found.high, found.n) == (min(samples), max(samples), n)
+        assert found.median == pytest.approx(np.median(samples))
+
+
+def test_a_range_is_compared_as_its_samples_would_be() -> None:
+    """Five samples whose values were rolled up say as much as the five did."""
+    samples = np.random.default_rng(5).lognormal(size=5)
+    of_samples = ratios.medians([samples])
+    of_range = ratios.of_intervals([rank_interval(samples.tolist())])
+    assert of_range.logs == pytest.approx(of_samples.logs)
+    assert of_range.errors == pytest.approx(of_samples.errors)
 
 
 def test_no_ranks_without_samples() -> None:
