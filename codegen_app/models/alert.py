@@ -39,9 +39,11 @@ class Alert(models.Model):
     """The changes of one revision in one direction, or one series whose points stopped coming.
 
     ``n_series`` and ``worst_ratio`` (after by before, the one furthest from 1) are kept for lists.
-    ``recovered_at``: later points are back at the level before, which proposes "fixed" and decides
-    nothing. ``duplicate_of`` is another alert of the same cause; ``downstream_of`` one whose change
-    these series only take part in (a whole graph's time after its kernel's).
+    ``recovered_at``: the place in the history of the point from which on all its series are back at
+    the level before, which proposes "fixed" and decides nothing; of missing data, when the first
+    point that came again was measured. ``duplicate_of`` is another alert of the same cause;
+    ``downstream_of`` one whose change these series only take part in (a whole graph's time after
+    its kernel's).
     """
 
     kind = models.CharField(max_length=12, choices=AlertKind.choices)

@@ -81,7 +81,8 @@ def _lines(row: Alert) -> list[str]:
     if row.cause:
         lines.append(f"Cause: {row.cause} (of the series that changed most)")
     if row.recovered_at is not None:
-        lines.append(f"Back at the level before, noticed {row.recovered_at:%Y-%m-%d %H:%M} UTC")
+        what = "Points again" if row.kind == AlertKind.MISSING else "Back at the level before"
+        lines.append(f"{what} since {row.recovered_at:%Y-%m-%d %H:%M} UTC")
     if row.series is not None and row.series.last_at is not None:
         lines.append(f"No new point since {row.series.last_at:%Y-%m-%d %H:%M} UTC")
     return lines

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -392,10 +393,35 @@ def test_a_level_that_is_back_proposes_that_it_is_fixed() -> None:
     assert regression.recovered_at is None
     work(made[45:])
     regression.refresh_from_db()
-    assert regression.recovered_at is not None
+    assert regression.recovered_at == BEGIN + 45 * DAY, "the point's moment, not the clock's"
     assert regression.state == AlertState.NEW, "it decides nothing"
     assert [one.kind for one in regression.events.all()] == [EventKind.RAISED, EventKind.RECOVERED]
     assert Alert.objects.filter(kind=AlertKind.IMPROVEMENT).count() == 1
+
+
+def test_an_alert_is_back_since_its_last_series_is_however_low_they_go_then(
+    admin_client: Client,
+) -> None:
+    """Looked at in one turn or in many."""
+
+    def made(problem: str, back_at: int, seed: int) -> list[Point]:
+        levels = [(100.0, 30), (110.0, back_at - 30), (100.0, 75 - back_at), (80.0, 15)]
+        codes = lambda n: facts("abac"[sum(n >= at for at in (30, back_at, 75))])  # noqa: E731
+        return points(values(levels, seed), problem, codes)
+
+    both = made("a", 45, 0), made("b", 50, 1)
+    work([*both[0], *both[1][:50]])
+    regression = Alert.objects.get(revision__name="r30")
+    assert regression.recovered_at is None, "the other series is not back"
+    work(both[1][50:])
+    regression.refresh_from_db()
+    assert regression.recovered_at == BEGIN + 50 * DAY
+    shown = f"{regression.recovered_at:%Y-%m-%d %H:%M}"
+    html = admin_client.get(regression.get_absolute_url()).content.decode()
+    assert f"Back at the level before since {shown} UTC" in html
+    forget()
+    work(both[0] + both[1])
+    assert Alert.objects.get(revision__name="r30").recovered_at == BEGIN + 50 * DAY
 
 
 def test_an_alert_whose_changes_later_points_disprove_is_closed_and_says_so() -> None:
@@ -466,11 +492,12 @@ def test_a_series_whose_points_stop_coming_raises_an_alert_that_points_close() -
     alert = Alert.objects.get()
     assert (alert.kind, alert.series) == (AlertKind.MISSING, row)
     assert "rhythm" in alert.events.get().note
-    one = daily(1, timezone.now())[0]
-    work([Point(**vars(one) | {"revision": RevisionKey("again", timezone.now())})])
+    again = daily(3, timezone.now())
+    work([Point(**vars(one) | {"revision": RevisionKey("again")}) for one in again[1:]])
     assert missing.look() == 1
     alert.refresh_from_db()
     assert alert.state == AlertState.FIXED
+    assert alert.recovered_at == again[2].measured_at, "of those since the alert the first"
     event = alert.events.last()
     assert (event.kind, event.note) == (EventKind.RECOVERED, "points came again")
     assert (event.before, event.after) == ({"state": "new"}, {"state": "fixed"})

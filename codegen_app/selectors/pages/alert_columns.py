@@ -49,7 +49,7 @@ COLUMNS: tuple[Column[AlertRow], ...] = (
         "Recovered",
         lambda row: row.recovered_at,
         Kind.MOMENT,
-        note="when it was noticed that later points are back at the level before",
+        note="the first point that is back at the level before",
         shown=False,
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Max, Min, Q
 from django.utils import timezone
 
 from codegen_app.models import (
@@ -17,6 +17,7 @@ from codegen_app.models import (
     Alert,
     AlertKind,
     AlertState,
+    Datum,
     EventKind,
     Relation,
     Series,
@@ -110,7 +111,15 @@ def _close(now: datetime) -> int:
     for alert in rows:
         columns = {"state": alert.state}, {"state": AlertState.FIXED.value}
         alert.state = AlertState.FIXED.value
-        alert.recovered_at = now
+        alert.recovered_at = _came_again(alert)
         alert.save(update_fields=["state", "recovered_at", "changed_at"])
         record(alert, EventKind.RECOVERED, None, "points came again", *columns)
     return len(rows)
+
+
+def _came_again(alert: Alert) -> datetime | None:
+    """When the first point after the silence was measured; of points that came late, the last."""
+    measured = Datum.objects.filter(series=alert.series_id).aggregate(
+        first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
+    )
+    return measured["first"] or measured["last"]

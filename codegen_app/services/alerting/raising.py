@@ -157,19 +157,16 @@ def _note_end(alert: Alert, standing: Standing, *, is_left: bool) -> None:
     """It is back at the level before, no longer is, or has no change any more."""
     if alert.state not in _OPEN:
         return
-    if standing.is_back and alert.recovered_at is None:
-        _recovered(alert, timezone.now())
+    since, known = standing.back_since, alert.recovered_at
+    if since != known:
+        alert.recovered_at = since
+        alert.save(update_fields=["recovered_at", "changed_at"])
+    if since is not None and known is None:
         record(alert, EventKind.RECOVERED, note=_series(standing.n_series, "back"))
-    elif not standing.is_back and alert.recovered_at is not None:
-        _recovered(alert, None)
+    elif since is None and known is not None:
         record(alert, EventKind.NOTE, note="no longer back at the level before")
     if not standing.n_series and is_left:
         _without_changes(alert)
-
-
-def _recovered(alert: Alert, at: object) -> None:
-    alert.recovered_at = at  # type: ignore[assignment]
-    alert.save(update_fields=["recovered_at", "changed_at"])
 
 
 def _without_changes(alert: Alert) -> None:

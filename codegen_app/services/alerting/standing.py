@@ -1,10 +1,10 @@
-"""How alerts stand by their changes as these are now: how many series, the worst, and whether the
-series are back."""
+"""How alerts stand by their changes as these are now: how many series, the worst, and since when
+the series are back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -39,11 +39,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """``is_back``: every series that moved has later come back to the level before."""
+    """``back_since``: the place in the history of the point from which on every series that moved
+    is back at the level before; None where one is not."""
 
     n_series: int
     worst: Moved | None
-    is_back: bool
+    back_since: datetime | None
 
 
 _FIELDS = (
@@ -58,16 +59,28 @@ def standings(alerts: Collection[Alert]) -> dict[int, Standing]:
     live = Change.objects.filter(withdrawn_at=None)
     own = [Moved(*row) for row in live.filter(alert__in=keys).values_list(*_FIELDS)]
     of_series = live.filter(series__in={one.series for one in own})
-    latest: dict[int, Moved] = {}
+    histories: dict[int, list[Moved]] = {}
     for row in of_series.order_by("series_id", "at", "pk").values_list(*_FIELDS):
         moved = Moved(*row)
-        latest[moved.series] = moved
-    return {key: _standing(moves, latest) for key, moves in _by_alert(keys, own).items()}
+        histories.setdefault(moved.series, []).append(moved)
+    return {key: _standing(moves, histories) for key, moves in _by_alert(keys, own).items()}
+
+
+def back_since(change: Moved, history: Sequence[Moved]) -> datetime | None:
+    """Where the present level of a series, or an earlier one that lasted up to it, is back at the
+    level before a change; None where the present level is not. ``history`` are the changes of the
+    series in order."""
+    since = None
+    for later in reversed(history):
+        if not is_back(change, later):
+            break
+        since = later.at
+    return since
 
 
 def is_back(change: Moved, latest: Moved) -> bool:
-    """Whether a series' present level is no longer worse (of an improvement: better) than the one
-    before a change: within the interval of the way back, or within the least effect."""
+    """Whether a series' level since a later change is no longer worse (of an improvement: better)
+    than the one before a change: within the interval of the way back, or the least effect."""
     if latest.at <= change.at:
         return False
     way = 1.0 if change.distance > 0 else -1.0
@@ -90,9 +103,11 @@ def _by_alert(keys: Iterable[int], moves: Sequence[Moved]) -> dict[int, list[Mov
     return result
 
 
-def _standing(moves: Sequence[Moved], latest: dict[int, Moved]) -> Standing:
+def _standing(moves: Sequence[Moved], histories: Mapping[int, Sequence[Moved]]) -> Standing:
+    back = [back_since(one, histories[one.series]) for one in moves]
+    known = [moment for moment in back if moment is not None]
     return Standing(
         n_series=len({one.series for one in moves}),
         worst=max(moves, key=lambda one: (abs(one.distance), -one.pk), default=None),
-        is_back=bool(moves) and all(is_back(one, latest[one.series]) for one in moves),
+        back_since=max(known) if known and len(known) == len(back) else None,
     )
