@@ -29,10 +29,12 @@ class Parameters(Schema):
     target: str = Field("", description="The target that code was made for, as “sm_90”.")
     toolchain: str = Field("", description="The compiler's name without its version.")
     revision: str = Field("", description="The commit or version that was measured.")
-    revision_at: str = Field("", description="When that was made, in ISO 8601.")
+    revision_at: str = Field("", description="When that was made, in ISO 8601, not in the future.")
     branch: str = Field("", description="The branch of the revision.")
     repository: str = Field("", description="Where the revision is from.")
-    measured_at: str = Field("", description="When it was measured; else now, or what a file says.")
+    measured_at: str = Field(
+        "", description="When it was measured, not in the future; else now or as a file says."
+    )
 
     def context(self, now: datetime) -> Context:
         """For the importer. Raises ``UserError`` naming the parameter."""
@@ -42,7 +44,7 @@ class Parameters(Schema):
         }
         for name in ("revision_at", "measured_at"):
             if text := getattr(self, name):
-                stated[name] = fields.as_moment(text, name)
+                stated[name] = fields.not_in_future(fields.as_moment(text, name), now, name)
         return Context(now=now, **stated)
 
 

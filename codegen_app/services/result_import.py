@@ -14,6 +14,7 @@ from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
+from django.utils import timezone
 
 from codegen_app.models import (
     BenchmarkResult,
@@ -30,6 +31,7 @@ from codegen_app.services.result_kernels import RecordedKernels, lists
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
+from scheduler.results.checks import check_moments
 from scheduler.results.model import (
     CandidateRecord,
     KernelText,
@@ -71,6 +73,7 @@ def record(
     with_sources: bool = False,
 ) -> Imported:
     """The same of what was read before; ``what`` names it in errors."""
+    check_moments(results, timezone.now(), what)
     texts = results.kernels if with_sources else {}
     new: list[TuningRun] = []
     with transaction.atomic():

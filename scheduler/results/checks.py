@@ -29,6 +29,7 @@ from scheduler.results.model import (
     TaskRecord,
     Timed,
 )
+from scheduler.results.points.fields import not_in_future
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
 
@@ -51,6 +52,17 @@ def check(results: Results, what: str) -> None:
         _need(bool(results.runs), "runs", "there are none")
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
+
+
+def check_moments(results: Results, now: datetime, what: str) -> None:
+    """Raise ``UserError`` for the first run whose moments, which are places in histories, lie in
+    the future."""
+    for place, run in enumerate(results.runs):
+        moments = {"finished_at": run.finished_at, "origin.date": run.origin.date}
+        if run.revision is not None:
+            moments["revision.date"] = run.revision.date
+        for name, text in moments.items():
+            not_in_future(datetime.fromisoformat(text), now, f"{what}: runs[{place}].{name}")
 
 
 def _kernel(at: str, name: str, kernel: KernelText) -> None:

@@ -192,6 +192,9 @@ def point(**fields: Any) -> dict[str, Any]:
         ({"problem": "x" * 501}, "points[1].problem: more than 500"),
         ({"sizes": {"M": -1}}, "points[1].sizes.M: a whole number from 0"),
         ({"measured_at": "yesterday"}, "points[1].measured_at: 'yesterday' is no moment"),
+        ({"measured_at": "2199-12-31"}, "points[1].measured_at: 2199-12-31 00:00:00 UTC is in the"),
+        ({"revision": {"name": "a", "at": "2199-12-31"}}, "points[1].revision.at: 2199-12-31"),
+        ({"value": 1e200}, "points[1].value: 0 or a size from 1e-150 to 1e+150 is due"),
         ({"measured_at": "0001-01-01T00:00:00+23:00"}, "points[1].measured_at: "),
         ({"revision": {"at": "2026-01-01"}}, "points[1].revision.name: text is due"),
         ({"conditions": {"colour": "red"}}, "points[1].conditions.colour: there is no such field"),
@@ -229,6 +232,18 @@ def test_what_is_no_file_of_results_is_refused(
 ) -> None:
     answer = send(client, token, body)
     assert (answer.status_code, answer.json()["error"][: len(line)]) == (422, line)
+
+
+@pytest.mark.parametrize("name", ["measured_at", "revision_at"])
+def test_a_moment_in_the_future_beside_a_file_is_refused(
+    name: str, client: Client, token: str
+) -> None:
+    later = timezone.now() + timedelta(minutes=6)
+    stated = f"{RESULTS}?device=H200&revision=abc&{name}={later:%Y-%m-%dT%H:%M:%S}"
+    answer = send(client, token, {"matmul": {"latency": {"value": 88.0}}}, address=stated)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(f"{name}: {later:%Y-%m-%d %H:%M:%S} UTC is in the")
+    assert counts() == [0] * len(STORED)
 
 
 def test_other_tools_files_are_taken_as_they_are(client: Client, token: str) -> None:

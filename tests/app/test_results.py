@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from codegen_app.demo import models
 from codegen_app.models import (
@@ -42,7 +44,7 @@ from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.problem import problem_of
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
-from scheduler.results.model import Results
+from scheduler.results.model import Results, RevisionRecord
 from tests.app import factories
 from tests.support import recorded
 from tests.support.queries import most
@@ -237,6 +239,23 @@ def test_a_mistake_in_the_last_row_leaves_nothing(graph: Graph, tmp_path: Path) 
         CommandError, match=r"results.json: runs\[1\].tasks\[1\].problem: no kernel"
     ):
         call_command("import_results", str(path))
+    assert stored() == before
+
+
+def test_a_run_of_the_future_leaves_nothing(graph: Graph, tmp_path: Path) -> None:
+    """Its moments are places in histories. Five minutes are allowed for clocks that differ."""
+    (run,) = recorded.recorded().runs
+    later = (timezone.now() + timedelta(days=1)).isoformat()
+    path, before = tmp_path / "results.json", stored()
+    for name, late in (
+        ("finished_at", replace(run, finished_at=later)),
+        ("origin.date", replace(run, origin=replace(run.origin, date=later))),
+        ("revision.date", replace(run, revision=RevisionRecord("a" * 40, later, ""))),
+    ):
+        results_file.write(path, replace(recorded.recorded(), runs=(run, late)))
+        line = rf"results.json: runs\[1\].{name}: {later[:10]} .* is in the future"
+        with pytest.raises(CommandError, match=line):
+            call_command("import_results", str(path))
     assert stored() == before
 
 

@@ -122,4 +122,5 @@ def _came_again(alert: Alert) -> datetime | None:
     measured = Datum.objects.filter(series=alert.series_id).aggregate(
         first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
     )
-    return measured["first"] or measured["last"]
+    first: datetime | None = measured["first"]
+    return first or measured["last"]

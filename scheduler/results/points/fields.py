@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.outcome import UserError
@@ -17,6 +17,12 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _MOST_JSON, _DEEPEST = 65_536, 20
 _FEW, _SHORT = 50, 100
+
+LEAST_SIZE, MOST_SIZE = 1e-150, 1e150
+"""The sizes of numbers that are not 0: the ratio of any two is a float too."""
+
+SKEW = timedelta(minutes=5)
+"""By how much the clock of who measured may be ahead of the clock here."""
 
 
 def need(holds: bool, at: str, why: str) -> None:
@@ -75,7 +81,7 @@ def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
 
 
 def as_number(value: Any, at: str) -> float:
-    """A finite number."""
+    """A finite number: 0, or of a size from ``LEAST_SIZE`` to ``MOST_SIZE``."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     need(is_number, at, "a number is due")
     try:
@@ -83,6 +89,8 @@ def as_number(value: Any, at: str) -> float:
     except OverflowError:
         number = math.inf
     need(math.isfinite(number), at, "it is not finite")
+    fits = number == 0 or LEAST_SIZE <= abs(number) <= MOST_SIZE
+    need(fits, at, f"0 or a size from {LEAST_SIZE:g} to {MOST_SIZE:g} is due: choose another unit")
     return number
 
 
@@ -102,6 +110,19 @@ def as_moment(value: Any, at: str) -> datetime:
     except (ValueError, OverflowError):
         raise UserError(f"{at}: {one_line(text, 40)!r} is no moment in ISO 8601") from None
     need(1970 <= moment.year <= 2200, at, "the year is not between 1970 and 2200")
+    return moment
+
+
+def not_in_future(moment: datetime, now: datetime, at: str) -> datetime:
+    """The moment, unless it lies in the future: the clock of who measured is wrong then, and the
+    point would be the latest of its series until that day."""
+    if moment > now + SKEW:
+        raise UserError(
+            f"{at}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: it is"
+            f" {now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC here, and clocks may be ahead by"
+            f" {SKEW // timedelta(minutes=1)} minutes; set the clock of the machine that measures,"
+            " and say the offset: without one a moment is in UTC"
+        )
     return moment
 
 

@@ -146,7 +146,9 @@ class _Reader:
         given = one["measured_at"]
         known = self._moments.get(given) if isinstance(given, str) else None
         if known is None:
-            known = self._moments[given] = fields.as_moment(given, f"{at}.measured_at")
+            where, now = f"{at}.measured_at", self._context.now
+            known = fields.not_in_future(fields.as_moment(given, where), now, where)
+            self._moments[given] = known
         return known
 
     def _interval(
@@ -209,16 +211,19 @@ class _Reader:
         moment = one.get("at")
         return RevisionKey(
             name=fields.as_text(one.get("name"), f"{at}.name", 100, empty=False),
-            at=None if moment is None else fields.as_moment(moment, f"{at}.at"),
+            at=None if moment is None else self._made_at(moment, f"{at}.at"),
             branch=fields.as_text(one.get("branch", context.branch), f"{at}.branch", 200),
             repository=fields.as_text(
                 one.get("repository", context.repository), f"{at}.repository", 300
             ),
         )
 
+    def _made_at(self, given: Any, at: str) -> datetime:
+        return fields.not_in_future(fields.as_moment(given, at), self._context.now, at)
+
 
 def _number(given: Any, at: str, name: str) -> float:
-    if type(given) is float and math.isfinite(given):
+    if type(given) is float and fields.LEAST_SIZE <= given <= fields.MOST_SIZE:
         return given
     return fields.as_number(given, f"{at}.{name}")
 
@@ -228,8 +233,10 @@ def _samples(given: Any, at: str) -> tuple[float, ...]:
     fields.need(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
     # Nearly always; the place of each is only named where it is wrong. A sum is not finite where
     # one of its parts is not, and seldom else.
-    if _ARE_FLOATS.issuperset(map(type, samples)) and math.isfinite(sum(samples)):
-        return tuple(samples)
+    if samples and _ARE_FLOATS.issuperset(map(type, samples)) and math.isfinite(sum(samples)):
+        least, most = min(samples), max(samples)
+        if least >= fields.LEAST_SIZE and most <= fields.MOST_SIZE:
+            return tuple(samples)
     return tuple(fields.as_number(one, f"{at}[{place}]") for place, one in enumerate(samples))
 
 

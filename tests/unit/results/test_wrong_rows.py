@@ -22,7 +22,7 @@ from scheduler.results.points import importer
 from scheduler.results.points.model import MOST_POINTS, Context, Points
 
 FILES = Path(__file__).parent / "files"
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SAID = Context(now=NOW, device="AMD EPYC", revision="abc")
 ALONE = Context(now=NOW, revision="abc")  # the file says the device
 Figures = dict[tuple[str, str], tuple[float, int]]

@@ -63,6 +63,8 @@ def read(content: Any, context: Context) -> Points:
     whole = fields.as_object(content, "document")
     about = fields.as_object(whole["context"], "context")
     when = _date(about.get("date"))
+    if when is not None:
+        fields.not_in_future(when, context.now, "context.date")
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))

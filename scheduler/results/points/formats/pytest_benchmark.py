@@ -37,7 +37,7 @@ def read(content: Any, context: Context) -> Points:
     whole = fields.as_object(content, "document")
     machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
     rows = Rows(_completed(whole, machine, context))
-    when = _moment(whole.get("datetime"), "datetime")
+    when = _moment(whole.get("datetime"), "datetime", context)
     facts = _facts(machine)
     given = fields.as_list(whole["benchmarks"], "benchmarks")
     fields.need(bool(given), "benchmarks", "there are none")
@@ -78,7 +78,7 @@ def _point(
 
 def _completed(whole: dict[str, Any], machine: dict[str, Any], context: Context) -> Context:
     commit = fields.as_object(whole.get("commit_info") or {}, "commit_info")
-    made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time")
+    made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time", context)
     name = commit.get("id")
     if name == _UNVERSIONED:
         name = None
@@ -125,12 +125,13 @@ def _facts(machine: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moment(given: Any, at: str) -> datetime | None:
+def _moment(given: Any, at: str, context: Context) -> datetime | None:
     if not given:
         return None
     try:
-        return fields.as_moment(given, at)
+        moment = fields.as_moment(given, at)
     except UserError:
         if at != "datetime":  # git's own forms of a date differ with its settings
             return None
         raise
+    return fields.not_in_future(moment, context.now, at)
