@@ -102,7 +102,8 @@ def _remark(of: Embedded) -> str:
     what = "generated, not measured" if of.head.generated else ""
     what = "emulated" if of.head.emulated else what
     shown = f"{len(of.points)} of {of.head.points} points"
-    return f"{what} · {shown}" if what else shown
+    why = f"not compared: {of.head.not_compared}" if of.head.not_compared else ""
+    return " · ".join(part for part in (what, shown, why) if part)
 
 
 def _frame(of: Embedded) -> _Frame | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.contrib import admin
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from codegen_app.admin import columns
 from codegen_app.admin.acting import summary, why_of
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.models import ApiToken, Batch, Conditions, Datum, Revision, Series
-from codegen_app.services import audit, tokens
+from codegen_app.services import audit, tokens, withdrawals
 from codegen_app.templatetags import kiln
 from scheduler.stats.intervals import bounds_cell, bounds_of
 
@@ -59,6 +61,14 @@ class DatumAdmin(ReadOnlyAdmin):
     list_filter = ("source",)
     list_select_related = ("series", "revision")
     ordering = ("-pk",)
+
+    def delete_model(self, _: HttpRequest, obj: Model) -> None:
+        """Its series counts its points anew, and is looked at again."""
+        withdrawals.delete([cast(Datum, obj)], audit.asking())
+
+    def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """The same of all of them."""
+        withdrawals.delete(cast(QuerySet[Datum], queryset), audit.asking())
 
 
 @admin.register(Revision)

@@ -62,6 +62,11 @@ class Receipt(Schema):
     points: int
     series: int = Field(description="How many series they are of.")
     new_series: int
+    not_positive: int = Field(
+        0,
+        description="Points at or below 0: they are stored, and not compared with others, since"
+        " changes are ratios.",
+    )
     left_out: list[LeftOutRow]
 
 
@@ -84,6 +89,11 @@ class SeriesRow(Schema):
     unit: str
     better: str
     points: int
+    not_positive: int = Field(
+        description="Points at or below 0: they are not compared with others, since changes are"
+        " ratios."
+    )
+    withdrawn: int = Field(description="Points that were withdrawn: not compared either.")
     first_at: datetime | None
     last_at: datetime | None
 
@@ -93,6 +103,20 @@ class SeriesPage(Schema):
 
     series: list[SeriesRow]
     next: int | None = Field(description="Ask with this as “after”; null at the end.")
+
+
+class WithdrawnRow(Schema):
+    """Somebody withdrew a point: it is not compared with others."""
+
+    at: datetime
+    by: str | None
+    reason: str
+
+
+class Reason(Schema):
+    """Why something is done; people read it next year."""
+
+    reason: str = Field(min_length=1, max_length=500)
 
 
 class DatumRow(Schema):
@@ -117,6 +141,7 @@ class DatumRow(Schema):
     kernel: str | None
     run: int | None
     conditions: dict[str, Any] | None
+    withdrawn: WithdrawnRow | None = Field(description="Null for a point that counts.")
 
 
 class DataPage(Schema):

@@ -12,7 +12,7 @@ from codegen_app.api.v1 import api, point_schema
 ROOT = "api/v1/"
 _OPERATIONS = (
     *("api_results", "api_series", "api_one_series", "api_data"),
-    *("api_requests", "api_compare"),
+    *("api_withdraw", "api_restore", "api_requests", "api_compare"),
     *("api_worker_hello", "api_worker_lease", "api_worker_file", "api_worker_progress"),
     *("api_worker_builds", "api_worker_finish", "api_worker_give_up", "api_worker_leave"),
 )

@@ -9,11 +9,13 @@ from importlib import resources
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import NinjaAPI, Query
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from codegen_app.access import permissions
 from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
 from codegen_app.api.schemas import (
     Comparing,
@@ -22,17 +24,19 @@ from codegen_app.api.schemas import (
     Limit,
     Parameters,
     Problem,
+    Reason,
     Receipt,
     RequestsPage,
     SeriesPage,
     SeriesRow,
+    WithdrawnRow,
 )
 from codegen_app.api.worker import router as worker_router
-from codegen_app.models import Scope, Series
+from codegen_app.models import Datum, Scope, Series, Withdrawal
 from codegen_app.selectors import histories, requested
 from codegen_app.selectors.comparing.address import compare_url
 from codegen_app.selectors.comparing.comparison import Grouping, compared
-from codegen_app.services import ingest, tokens
+from codegen_app.services import ingest, tokens, withdrawals
 from codegen_app.services.remote import enrolling, leasing
 from scheduler.outcome import MachineError, UserError
 from scheduler.results import points
@@ -214,6 +218,34 @@ def series_data(
     return {"data": rows, "next": str(following) if following else None}
 
 
+@api.post(
+    "/series/{int:pk}/data/{int:datum}/withdraw",
+    url_name="api_withdraw",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
+    summary="Withdraw a point",
+)
+def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> Any:
+    """It stays, with who, when and why, and is not compared with others any more. The token's owner
+    needs the permission to triage alerts."""
+    _parameters(request, ())
+    return _withdrawn(withdrawals.withdraw(_point(pk, datum), body.reason, _triager(request)))
+
+
+@api.post(
+    "/series/{int:pk}/data/{int:datum}/restore",
+    url_name="api_restore",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
+    summary="Take the withdrawal of a point back",
+)
+def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
+    """The point is compared with others again; the answer is the withdrawal that is taken back. The
+    token's owner needs the permission to triage alerts."""
+    _parameters(request, ())
+    return _withdrawn(withdrawals.restore(_point(pk, datum), _triager(request)))
+
+
 @api.get(
     "/compare",
     url_name="api_compare",
@@ -270,6 +302,30 @@ def _one(pk: int) -> Series:
     return row
 
 
+def _point(series: int, pk: int) -> Datum:
+    row = Datum.objects.filter(pk=pk, series=series).first() if max(series, pk) < 2**63 else None
+    if row is None:
+        raise NotThereError(f"there is no point {pk} of series {series}")
+    return row
+
+
+class OwnerError(Exception):
+    """The token's owner may not do that."""
+
+
+def _triager(request: HttpRequest) -> User:
+    owner = token_of(request).owner
+    if not owner.has_perm(permissions.TRIAGE):
+        title = permissions.TITLES[permissions.TRIAGE]
+        raise OwnerError(f"the owner of this token lacks the permission “{title}”")
+    return owner
+
+
+def _withdrawn(row: Withdrawal) -> dict[str, Any]:
+    by = row.by.get_username() if row.by else None
+    return {"at": row.at, "by": by, "reason": row.reason}
+
+
 def _parameters(request: HttpRequest, names: Container[str]) -> None:
     """A misspelt parameter would be as if it was not there."""
     fields.known(request.GET, names, "query")
@@ -311,6 +367,7 @@ for _kind, _status in (
     (TooLargeError, 413),
     (NotThereError, 404),
     (ScopeError, 403),
+    (OwnerError, 403),
     (leasing.NoFileError, 404),
     (leasing.OverError, 409),
     (enrolling.SessionError, 409),

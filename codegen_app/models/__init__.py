@@ -38,7 +38,7 @@ from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retention import RetentionPolicy
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
-from codegen_app.models.series import Conditions, Datum, Revision, Series, Source
+from codegen_app.models.series import VALID, Conditions, Datum, Revision, Series, Source, Withdrawal
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
@@ -47,6 +47,7 @@ from codegen_app.models.worker import Control, LeaseEnd, RemoteLease, Worker
 __all__ = [
     "OPEN_ALERT_STATES",
     "OPEN_STATES",
+    "VALID",
     "Alert",
     "AlertEvent",
     "AlertKind",
@@ -104,6 +105,7 @@ __all__ = [
     "TemplateNode",
     "TuningRun",
     "TuningTask",
+    "Withdrawal",
     "Work",
     "Worker",
 ]

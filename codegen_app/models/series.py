@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.urls import reverse
 
 from codegen_app.models.batch import Batch
@@ -28,8 +29,10 @@ class Series(models.Model):
     somebody sent. ``better`` says which way is an improvement.
 
     ``points``, ``first_at`` and ``last_at`` are kept beside the points, for lists that must not
-    count them. ``unchecked_from`` is the earliest place in history at which a point was added that
-    no detector has looked at: null once there is none. ``stale_at`` is when its data count as
+    count them. Of the points ``withdrawn`` were withdrawn, and ``not_positive`` others are at or
+    below 0: neither are compared with others, these because changes are ratios.
+    ``unchecked_from`` is the earliest place in history at which a point was added, or taken away,
+    that no detector has looked at: null once there is none. ``stale_at`` is when its data count as
     missing unless points come: null where nothing says how often they should.
     """
 
@@ -51,6 +54,8 @@ class Series(models.Model):
     unit = models.CharField(max_length=40, blank=True)
     better = models.CharField(max_length=6, default=LOWER)
     points = models.PositiveIntegerField(default=0)
+    not_positive = models.PositiveIntegerField(default=0, db_default=0)
+    withdrawn = models.PositiveIntegerField(default=0, db_default=0)
     first_at = models.DateTimeField(null=True, blank=True)
     last_at = models.DateTimeField(null=True, blank=True)
     unchecked_from = models.DateTimeField(null=True, blank=True)
@@ -159,6 +164,22 @@ class Source(models.TextChoices):
     GENERATED = "generated", "generated, not measured"
 
 
+VALID = """NOT EXISTS (
+    SELECT FROM codegen_app_withdrawal AS withdrawal
+    WHERE withdrawal.datum_id = {datum}.id AND withdrawal.restored_at IS NULL
+)"""
+"""That a point was not withdrawn, for statements in which it is called ``datum``."""
+
+
+class DatumQuerySet(models.QuerySet["Datum"]):
+    """Points."""
+
+    def valid(self) -> DatumQuerySet:
+        """Those that were not withdrawn."""
+        held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+        return self.filter(~Exists(held))
+
+
 class Datum(models.Model):
     """One point of a series: ``value`` in the series' unit, the interval that holds it (null where
     it is not known), ``n`` samples of which ``samples`` are kept (null once they were rolled up).
@@ -221,6 +242,8 @@ class Datum(models.Model):
         db_index=False,
     )
 
+    objects = DatumQuerySet.as_manager()
+
     class Meta:
         ordering = ["series", "at", "pk"]
         verbose_name_plural = "data"
@@ -269,3 +292,37 @@ class Datum(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("series_point", args=[self.series_id, self.pk])
+
+
+class Withdrawal(models.Model):
+    """A point is not compared with others while this holds. ``restored_at``: it was taken back.
+
+    A table of its own: few points are ever withdrawn, and histories are read from an index of the
+    points alone.
+    """
+
+    datum = models.ForeignKey(Datum, on_delete=models.CASCADE, related_name="withdrawals")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="withdrawals")
+    reason = models.CharField(max_length=500)
+    at = models.DateTimeField(auto_now_add=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    restored_at = models.DateTimeField(null=True, blank=True)
+    restored_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["series", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["datum"],
+                condition=Q(restored_at__isnull=True),
+                name="withdrawal_once_a_point",
+            ),
+            models.CheckConstraint(name="withdrawal_has_reason", condition=~Q(reason="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.datum}: {self.reason}"

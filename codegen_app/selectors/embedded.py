@@ -53,7 +53,7 @@ class Embedded:
 def embedded(pk: int, most: int = MOST) -> Embedded:
     """A series by number with its latest points (3 queries); raises ``Series.DoesNotExist``."""
     series = Series.objects.get(pk=pk)
-    rows = Datum.objects.filter(series=pk).select_related("revision").defer("samples")
+    rows = Datum.objects.valid().filter(series=pk).select_related("revision").defer("samples")
     found = list(rows.order_by("-at", "-id")[:most])
     points = tuple(
         Dot(int(row.at.timestamp() * 1000), row.value, row.low, row.high) for row in reversed(found)

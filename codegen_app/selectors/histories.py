@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import JSONObject
 
-from codegen_app.models import Datum, Series
+from codegen_app.models import Datum, Series, Withdrawal
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
 from scheduler.stats.intervals import bounds_of
 
+_WITHDRAWN = JSONObject(at="at", by="by__username", reason="reason")
 FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
 
 
@@ -55,7 +57,10 @@ def data_page(
     columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source", "run_id")
     of_others = ("revision__name", "revision__branch", "revision__repository", "kernel__name")
     more = ("samples", "conditions__facts") if with_samples else ()
-    found = list(rows.order_by("at", "id").values(*columns, *of_others, *more)[: limit + 1])
+    held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+    rows = rows.annotate(withdrawn=Subquery(held.values(row=_WITHDRAWN)[:1]))
+    names = (*columns, *of_others, *more, "withdrawn")
+    found = list(rows.order_by("at", "id").values(*names)[: limit + 1])
     shown = [_named(row) for row in found[:limit]]
     last = shown[-1] if len(found) > limit else None
     return shown, Place(last["at"], last["id"]) if last else None

@@ -45,7 +45,8 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> Report:
     """Of the series that have imported points at these commits; three queries."""
     subjects = {one.commit: one.subject for one in revisions}
     points = list(
-        Datum.objects.filter(
+        Datum.objects.valid()
+        .filter(
             source=Source.IMPORT,
             revision__repository=repository,
             revision__name__in=subjects,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen_app.models import Datum, Series
+from django.db.models import OuterRef, Subquery
+
+from codegen_app.models import Datum, Series, Withdrawal
 from codegen_app.models.series import Source
 from scheduler.stats.intervals import bounds_of
 
 COLUMNS = (
     *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high"),
     *("bounds", "n", "unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
+    "withdrawn",
 )
 _CHUNK = 2_000
 #: A cell that begins with one of these is a formula to spreadsheets.
@@ -18,9 +21,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_rows(series: Series) -> Iterator[list[object]]:
-    """The cells of each point, oldest first (1 query). Texts of others that a spreadsheet would
-    compute have an apostrophe before them."""
+    """The cells of each point, oldest first (1 query); last why it was withdrawn, where it was.
+    Texts of others that a spreadsheet would compute have an apostrophe before them."""
     of_facts = [f"conditions__facts__{name}" for name in _FACTS]
+    held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = (
         Datum.objects.filter(series=series)
         .order_by("at", "id")
@@ -28,6 +32,7 @@ def csv_rows(series: Series) -> Iterator[list[object]]:
             *("at", "measured_at", "revision__name", "revision__branch", "revision__repository"),
             *("value", "low", "high", "n", "source"),
             *of_facts,
+            Subquery(held.values("reason")[:1]),
         )
         .iterator(chunk_size=_CHUNK)
     )

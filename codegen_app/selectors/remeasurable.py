@@ -31,12 +31,16 @@ def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
 
 def kept(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
     """Points of these series whose builds are here, and that are no repetition of others."""
-    return Datum.objects.filter(
-        series__in=series,
-        build__state=State.DONE,
-        build__library__isnull=False,
-        kernel__isnull=False,
-    ).exclude(source__in=(Source.AGAIN, Source.IMPORT))
+    return (
+        Datum.objects.valid()
+        .filter(
+            series__in=series,
+            build__state=State.DONE,
+            build__library__isnull=False,
+            kernel__isnull=False,
+        )
+        .exclude(source__in=(Source.AGAIN, Source.IMPORT))
+    )
 
 
 def sides(change: Change) -> list[Datum]:
@@ -54,7 +58,7 @@ def between(change: Change) -> list[Datum]:
     revision that lies between the points next to the change and that the series has no point of.
     Where there are more than ``MOST_BETWEEN``, evenly among them (2 queries)."""
     series = change.series
-    own = Datum.objects.filter(series=series)
+    own = Datum.objects.valid().filter(series=series)
     last = own.filter(at__lt=change.at).order_by("-at", "-id").first()
     if last is None:
         return []

@@ -32,8 +32,9 @@ ORIGINS = {
 
 @dataclass(frozen=True)
 class SeriesHead:
-    """What a series is of. ``generated``: nobody measured it; ``emulated``: its target's times are
-    those of the CPU emulation."""
+    """What a series is of. Of its ``points`` so many were ``withdrawn``, and so many others are at
+    or below 0 (``not_positive``): these are not compared. ``generated``: nobody measured it;
+    ``emulated``: its target's times are those of the CPU emulation."""
 
     id: int
     url: str
@@ -46,6 +47,8 @@ class SeriesHead:
     unit: str
     better: str
     points: int
+    not_positive: int
+    withdrawn: int
     generated: bool
     emulated: bool
 
@@ -59,7 +62,22 @@ class SeriesHead:
     @property
     def is_enough(self) -> bool:
         """Whether there are points enough to find changes."""
-        return self.points >= LEAST_POINTS
+        return self.compared >= LEAST_POINTS
+
+    @property
+    def compared(self) -> int:
+        """How many points are compared with others."""
+        return self.points - self.not_positive - self.withdrawn
+
+    @property
+    def not_compared(self) -> str:
+        """Which points are not compared with others, and why; "" where all are."""
+        found = []
+        if self.not_positive:
+            found.append(f"{self.not_positive:,} at or below 0, since changes are ratios")
+        if self.withdrawn:
+            found.append(f"{self.withdrawn:,} withdrawn")
+        return "; ".join(found)
 
     @property
     def least_points(self) -> int:
@@ -157,6 +175,8 @@ def head_of(series: Series) -> SeriesHead:
         unit=series.unit,
         better=series.better,
         points=series.points,
+        not_positive=series.not_positive,
+        withdrawn=series.withdrawn,
         generated=series.is_generated,
         emulated=bool(gpu and gpu.emulates),
     )
@@ -177,10 +197,11 @@ def reading_of(datum: Datum, unit: str) -> Reading:
 
 
 def latest_of(series: Iterable[Series]) -> dict[int, Reading]:
-    """The latest point of each, by the index of histories (1 query)."""
+    """The latest valid point of each, by the index of histories (1 query)."""
     units = {one.pk: one.unit for one in series}
-    of_each = Datum.objects.filter(series=OuterRef("pk")).order_by("-at", "-id").values("pk")[:1]
-    keys = Series.objects.filter(pk__in=units).order_by().values(latest=Subquery(of_each))
+    of_each = Datum.objects.valid().filter(series=OuterRef("pk")).order_by("-at", "-id")
+    latest = Subquery(of_each.values("pk")[:1])
+    keys = Series.objects.filter(pk__in=units).order_by().values(latest=latest)
     rows = Datum.objects.filter(pk__in=keys).select_related("revision").defer("samples")
     return {row.series_id: reading_of(row, units[row.series_id]) for row in rows}
 

@@ -33,11 +33,13 @@ _ROWS_AT_ONCE = 500
 _COUNT = """
 UPDATE codegen_app_series AS series SET
     points = series.points + new.points,
+    not_positive = series.not_positive + new.not_positive,
     first_at = LEAST(series.first_at, new.first_at),
     last_at = GREATEST(series.last_at, new.last_at),
     unchecked_from = LEAST(series.unchecked_from, new.first_at)
 FROM json_to_recordset(%s::json)
-    AS new(id bigint, points integer, first_at timestamptz, last_at timestamptz)
+    AS new(id bigint, points integer, not_positive integer,
+        first_at timestamptz, last_at timestamptz)
 WHERE series.id = new.id
 """
 _BY_DIGEST = "SELECT digest, id FROM {table} WHERE digest = ANY(string_to_array(%s, ','))"
@@ -72,11 +74,13 @@ class _Revision:
 
 @dataclass(frozen=True)
 class Stored:
-    """How many points, of how many series, of which so many are new."""
+    """How many points, of how many series, of which so many are new; and how many of the points
+    are at or below 0, of which no changes are found, since these are ratios."""
 
     points: int
     series: int
     new_series: int
+    not_positive: int = 0
 
 
 @transaction.atomic
@@ -108,7 +112,7 @@ def store(
         for point, digest, at, revision in placed
     )
     queue.notify(queue.Kind.DETECT)
-    return Stored(len(points), len(spans), new)
+    return Stored(len(points), len(spans), new, sum(one.not_positive for one in spans.values()))
 
 
 # A point, its series' digest, its place in the history, its revision's key.
@@ -129,14 +133,15 @@ class _Span:
     points: int
     first_at: datetime
     last_at: datetime
+    not_positive: int = 0
 
 
 def _extend(spans: dict[str, _Span], digest: str, point: Point, at: datetime) -> None:
     span = spans.get(digest)
     if span is None:
-        spans[digest] = _Span(point, 1, at, at)
-        return
+        span = spans[digest] = _Span(point, 0, at, at)
     span.points += 1
+    span.not_positive += point.value <= 0
     span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
 
 
@@ -183,6 +188,7 @@ def _count(spans: Mapping[int, _Span]) -> None:
 def _counts(span: _Span) -> dict[str, object]:
     return {
         "points": span.points,
+        "not_positive": span.not_positive,
         "first_at": span.first_at.isoformat(),
         "last_at": span.last_at.isoformat(),
     }

@@ -233,7 +233,7 @@ def _since(series: Series) -> datetime | None:
     """Where the latest points begin that a dry run is of; None where it is of all."""
     if series.points <= MOST_TRIED:
         return None
-    latest = Datum.objects.filter(series=series).order_by("-at", "-measured_at", "-id")
+    latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
     return latest.values_list("at", flat=True)[MOST_TRIED - 1 : MOST_TRIED].first()
 
 

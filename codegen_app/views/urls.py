@@ -77,6 +77,7 @@ from codegen_app.views.thresholds import (
     thresholds,
 )
 from codegen_app.views.tokens import revoke_token, tokens
+from codegen_app.views.withdrawals import restore_point, withdraw_point
 from codegen_app.views.workers import steer_worker
 
 # Workers are shown as they are, and how long a run has taken.
@@ -125,6 +126,8 @@ urlpatterns = [
     path("series/<int:pk>/badge.svg", series_badge, name="series_badge"),
     path("series/<int:pk>/points.json", kept(series_points, PLAIN), name="series_points"),
     *twin("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
+    path("series/<int:pk>/points/<int:datum>/withdraw", withdraw_point, name="withdraw_point"),
+    path("series/<int:pk>/points/<int:datum>/restore", restore_point, name="restore_point"),
     *twin("series/<int:pk>", series, "series", PLAIN),
     *twin("changes/<int:pk>", change, "change", PLAIN),
     *twin("compare", compare, "compare", PLAIN),

@@ -84,11 +84,14 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "steer_worker": (("POST",), WORKERS),
     "alerts_feed": (READ, ANYBODY),  # the view asks for a login or a token
     **dict.fromkeys(
-        ("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+        (
+            *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+            *("withdraw_point", "restore_point"),
+        ),
         (("POST",), TRIAGE),
     ),
     # By a token, which the views ask for.
-    "api_results": (("POST",), ANYBODY),
+    **dict.fromkeys(("api_results", "api_withdraw", "api_restore"), (("POST",), ANYBODY)),
     **dict.fromkeys(
         (
             *("api_worker_hello", "api_worker_lease", "api_worker_builds"),

@@ -56,6 +56,7 @@ from codegen_app.models import (
     SeriesRule,
     TuningRun,
     TuningTask,
+    Withdrawal,
     Worker,
 )
 from codegen_app.pagecache import triggers
@@ -197,6 +198,7 @@ def rows_of_tracking() -> None:
     Baseline.objects.create(series=series, at=now, reason="new device")
     RetentionPolicy.objects.create(name="p", days=30)
     change = alert.changes.get()
+    Withdrawal.objects.create(series=series, datum=change.datum, reason="another tenant")
     AlertRun.objects.create(alert=alert, series=series, run=TuningRun.objects.first())
     again = Remeasurement.objects.create(alert=alert, series=series, boundary=now)
     RemeasuredPoint.objects.create(remeasurement=again, original=change.datum)
@@ -209,7 +211,7 @@ LATER = {
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
     *(ForeignKernel, Mnemonic, InstructionUse, RemoteLease),
-    *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum),
+    *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum, Withdrawal),
 }
 
 
@@ -229,3 +231,16 @@ def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
     assert [one.bindings for one in now_serving] == [{"s0": 2}], "the newest goes on"
     cancelled = Candidate.objects.get(kernel=None)
     assert (cancelled.state, cancelled.reason) == ("rejected", "cancelled")
+
+
+@pytest.mark.full
+def test_series_count_the_points_that_no_ratio_is_taken_of(latest: str) -> None:
+    counted = {track_factories.series(): values for values in ((0.0, -1.0, 2.0), (3.0,), ())}
+    for series, values in counted.items():
+        for value in values:
+            track_factories.datum(series=series, value=value)
+    migrate("0046_remeasuring_elsewhere")
+    migrate(latest)
+    for series, values in counted.items():
+        series.refresh_from_db()
+        assert series.not_positive == sum(value <= 0 for value in values)

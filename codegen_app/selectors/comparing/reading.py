@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection
 
+from codegen_app.models import VALID
 from codegen_app.selectors.comparing.sides import ComparedSide
 from scheduler.track.facts import INSTRUCTIONS_DIGEST, OF_CODE
 
@@ -24,7 +25,7 @@ SELECT series_id, id, value, low, high, n, conditions_id, source,
     CASE WHEN place <= %s THEN samples END
 FROM (
     SELECT *, row_number() OVER (PARTITION BY series_id ORDER BY measured_at DESC, id DESC) AS place
-    FROM codegen_app_datum WHERE {column} = ANY(%s)
+    FROM codegen_app_datum AS datum WHERE {column} = ANY(%s) AND {valid}
 ) AS points
 WHERE place <= %s ORDER BY series_id, place
 """
@@ -116,7 +117,7 @@ def stored(before: ComparedSide, after: ComparedSide) -> Stored:
 def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
     column, keys = ("run_id", [side.run]) if side.run else ("revision_id", list(side.keys))
     found: dict[int, list[StoredPoint]] = {}
-    statement = _POINTS.format(column=column)
+    statement = _POINTS.format(column=column, valid=VALID.format(datum="datum"))
     for series, *columns in _rows(statement, [WITH_SAMPLES, keys, MOST_POINTS]):
         found.setdefault(series, []).append(StoredPoint(*columns))
     return found

@@ -154,7 +154,7 @@ def change_page(pk: int) -> ChangePage:
 def _before(change: Change) -> Datum | None:
     """The point before the change (1 query)."""
     at, key = change.datum.at, change.datum_id
-    rows = Datum.objects.filter(series=change.series_id, at__lte=at)
+    rows = Datum.objects.valid().filter(series=change.series_id, at__lte=at)
     rows = rows.exclude(at=at, pk__gte=key).select_related(
         "revision", "conditions", "kernel", "run"
     )

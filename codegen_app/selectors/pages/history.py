@@ -25,6 +25,7 @@ from codegen_app.selectors.tracked import (
     latest_of,
     moved_of,
 )
+from codegen_app.selectors.withdrawn import WithdrawalRow, withdrawals_of_series
 from scheduler.track.differences import Aspect
 
 MOST_BESIDE = 7  # series beside the page's own: as many as have a colour
@@ -95,6 +96,7 @@ class HistoryPage:
     more_changes: bool
     baselines: tuple[BaselineRow, ...]
     notes: tuple[NoteRow, ...]
+    withdrawals: tuple[WithdrawalRow, ...]
 
     @property
     def last_change(self) -> Moved | None:
@@ -111,7 +113,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """A series by number, with others beside it (8 queries); raises ``Series.DoesNotExist``."""
+    """A series by number, with others beside it (9 queries); raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.in_bulk(keys)
     if pk not in found:
@@ -141,6 +143,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         more_changes=len(changes) > MOST_CHANGES,
         baselines=baselines_of([pk]).get(pk, ()),
         notes=notes_of([pk]).get(pk, ()),
+        withdrawals=withdrawals_of_series(pk, series.unit),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-from codegen_app.models import Change, Series
+from codegen_app.models import VALID, Change, Series
 from codegen_app.selectors.environment_marks import Mark, Measured, marks
 from codegen_app.selectors.pages.history import (
     BaselineRow,
@@ -35,15 +35,16 @@ MOST_POINTS = 5_000  # of one series
 MOST_TOGETHER = 12_000  # of all that are shown together
 BEFORE, AFTER = 60, 40  # points around a change that is shown alone
 
-# Of each series the latest points up to a moment, oldest first; times in ms.
-_POINTS = """
+_VALID = VALID.format(datum="datum")
+# Of each series the latest valid points up to a moment, oldest first; times in ms.
+_POINTS = f"""
 SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
     SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
         revision_id, conditions_id, source
-    FROM codegen_app_datum
-    WHERE series_id = s.id AND at <= %(until)s ORDER BY at DESC, id DESC LIMIT %(most)s
+    FROM codegen_app_datum AS datum
+    WHERE series_id = s.id AND at <= %(until)s AND {_VALID} ORDER BY at DESC, id DESC LIMIT %(most)s
 ) AS d ORDER BY d.series_id, d.ms, d.id
-"""
+"""  # noqa: S608 - our own names
 _REVISIONS = "SELECT id, name, branch, repository FROM codegen_app_revision WHERE id = ANY(%s)"
 # What says nothing of an environment is left in the database: resources are long.
 _CONDITIONS = """
@@ -133,12 +134,14 @@ def around_change(pk: int) -> Chart:
 _AROUND = f"""
 SELECT * FROM (
     (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
-        revision_id, conditions_id, source FROM codegen_app_datum
-     WHERE series_id = %(series)s AND at < %(at)s ORDER BY at DESC, id DESC LIMIT {BEFORE})
+        revision_id, conditions_id, source FROM codegen_app_datum AS datum
+     WHERE series_id = %(series)s AND at < %(at)s AND {_VALID}
+     ORDER BY at DESC, id DESC LIMIT {BEFORE})
     UNION ALL
     (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
-        revision_id, conditions_id, source FROM codegen_app_datum
-     WHERE series_id = %(series)s AND at >= %(at)s ORDER BY at, id LIMIT {AFTER})
+        revision_id, conditions_id, source FROM codegen_app_datum AS datum
+     WHERE series_id = %(series)s AND at >= %(at)s AND {_VALID}
+     ORDER BY at, id LIMIT {AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
 

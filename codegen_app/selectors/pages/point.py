@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from codegen_app.models import Datum
 from codegen_app.selectors.pages.change import RevisionFacts, revision_facts, texts_of
 from codegen_app.selectors.tracked import Reading, SeriesHead, head_of, reading_of
+from codegen_app.selectors.withdrawn import WithdrawalRow, withdrawals_of_point
 
 
 @dataclass(frozen=True)
 class PointPage:
     """``samples`` is how many are kept: none once they were rolled up. ``facts`` are its
-    conditions, by what they are called; ``change`` the number of the change that begins with it."""
+    conditions, by what they are called; ``change`` the number of the change that begins with it;
+    ``not_compared`` why it is not compared with others, "" where it is."""
 
     id: int
     url: str
@@ -28,6 +31,13 @@ class PointPage:
     run: int | None
     run_url: str
     change_url: str
+    not_compared: str
+    withdrawals: tuple[WithdrawalRow, ...]
+
+    @property
+    def withdrawn(self) -> WithdrawalRow | None:
+        """The withdrawal that holds; None for a point that counts."""
+        return next((row for row in self.withdrawals if row.restored_at is None), None)
 
     @property
     def of_parts(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -46,12 +56,13 @@ class PointPage:
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """A point of a series by numbers (2 queries); raises ``Datum.DoesNotExist``."""
+    """A point of a series by numbers (3 queries); raises ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
     )
     change = datum.changes.filter(withdrawn_at=None).first()
     kernel, run = datum.kernel, datum.run
+    withdrawals = withdrawals_of_point(datum.pk, datum.series.unit)
     return PointPage(
         id=datum.pk,
         url=datum.get_absolute_url(),
@@ -66,4 +77,12 @@ def point_page(series: int, pk: int) -> PointPage:
         run=datum.run_id,
         run_url=run.get_absolute_url() if run else "",
         change_url=change.get_absolute_url() if change else "",
+        not_compared=_not_compared(datum, withdrawals),
+        withdrawals=withdrawals,
     )
+
+
+def _not_compared(datum: Datum, withdrawals: Iterable[WithdrawalRow]) -> str:
+    if any(row.restored_at is None for row in withdrawals):
+        return "withdrawn"
+    return "at or below 0: changes are ratios" if datum.value <= 0 else ""

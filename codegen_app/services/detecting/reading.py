@@ -9,7 +9,7 @@ from datetime import datetime
 import psycopg
 from django.db import connection
 
-from codegen_app.models import Baseline, Change, Series
+from codegen_app.models import VALID, Baseline, Change, Series
 from codegen_app.models.series import HIGHER
 from codegen_app.services.detecting.places import Places, places, read_as_bytes
 from codegen_app.services.detecting.replay import KEPT, Known, Stretch, moves, settings_of
@@ -29,19 +29,20 @@ CROSS JOIN LATERAL (
 ) AS waiting
 """
 _COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
-# Changes are ratios: what is not above 0 is passed by. (PostgreSQL's NaN is above Infinity.)
+# Changes are ratios: of what is not above 0 there is none, which ``Series.not_positive`` counts.
+# (PostgreSQL's NaN is above Infinity.)
 _POINTS = """
 SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[])
     AS asked(id, since, upto)
 CROSS JOIN LATERAL (
     SELECT {arrays} FROM (
-        SELECT {columns} FROM codegen_app_datum
+        SELECT {columns} FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND at >= asked.since AND at <= asked.upto
-            AND value > 0 AND value < 'Infinity'
+            AND value > 0 AND value < 'Infinity' AND {valid}
         UNION ALL (
-            SELECT {columns} FROM codegen_app_datum
+            SELECT {columns} FROM codegen_app_datum AS datum
             WHERE series_id = asked.id AND at < asked.since
-                AND value > 0 AND value < 'Infinity'
+                AND value > 0 AND value < 'Infinity' AND {valid}
             ORDER BY at DESC, measured_at DESC, id DESC LIMIT {kept}
         )
     ) AS point
@@ -50,6 +51,7 @@ CROSS JOIN LATERAL (
     columns=", ".join(_COLUMNS),
     arrays=", ".join(f"array_agg({name})" for name in _COLUMNS),
     kept=KEPT,
+    valid=VALID.format(datum="datum"),
 )
 # The changes that points from a moment on may disprove, and the last one before these.
 _OF_CHANGE = (
@@ -163,7 +165,7 @@ def whole(
 
 
 def _points(asked: Sequence[Asked]) -> dict[int, Places]:
-    """Of each series the points, in order, that are above 0."""
+    """Of each series the points, in order, that are above 0 and were not withdrawn."""
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         read_as_bytes(cursor.adapters)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from codegen_app.files import StorageAwayError
-from codegen_app.models import Build, Candidate, Change, Conditions, Series
+from codegen_app.models import VALID, Build, Candidate, Change, Conditions, Series
 from codegen_app.services import artifacts
 from scheduler.outcome import MachineError, UserError
 from scheduler.track.built import code_object
@@ -36,17 +36,17 @@ CROSS JOIN LATERAL (
     (SELECT TRUE AS after, datum.* FROM codegen_app_datum AS datum
         WHERE datum.series_id = change.series_id AND datum.at >= change.at
             AND (datum.at, datum.measured_at, datum.id) >= (first.at, first.measured_at, first.id)
-            AND datum.value > 0 AND datum.value < 'Infinity'
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
         ORDER BY datum.at, datum.measured_at, datum.id LIMIT asked.n_after)
     UNION ALL
     (SELECT FALSE AS after, datum.* FROM codegen_app_datum AS datum
         WHERE datum.series_id = change.series_id AND datum.at <= change.at
             AND (datum.at, datum.measured_at, datum.id) < (first.at, first.measured_at, first.id)
-            AND datum.value > 0 AND datum.value < 'Infinity'
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
         ORDER BY datum.at DESC, datum.measured_at DESC, datum.id DESC LIMIT asked.n_before)
 ) AS found
 JOIN codegen_app_revision AS revision ON revision.id = found.revision_id
-"""
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
 
 
 class _Row(NamedTuple):

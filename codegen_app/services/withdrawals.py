@@ -1,0 +1,97 @@
+"""Points are withdrawn, restored and deleted: their series counts them anew, and is looked at again
+from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
+from django.utils import timezone
+
+from codegen_app.models import VALID, Datum, Series, Withdrawal
+from codegen_app.services import audit, detection
+from scheduler.outcome import UserError
+from scheduler.results.points import fields
+
+MOST_REASON = 500
+_COUNT = """
+UPDATE codegen_app_series AS series SET
+    points = found.points, first_at = found.first_at, last_at = found.last_at,
+    not_positive = found.not_positive, withdrawn = found.withdrawn
+FROM unnest(%s::bigint[]) AS asked(id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS points, min(at) AS first_at, max(at) AS last_at,
+        count(*) FILTER (WHERE value <= 0 AND {valid}) AS not_positive,
+        count(*) FILTER (WHERE NOT {valid}) AS withdrawn
+    FROM codegen_app_datum AS datum WHERE datum.series_id = asked.id
+) AS found
+WHERE series.id = asked.id
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
+
+
+@transaction.atomic
+def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
+    """The point is not compared with others any more; it stays, with the reason.
+
+    Raises ``UserError`` without a reason, and for a point that was withdrawn already.
+    """
+    series = _locked([datum.series_id])[0]
+    because = fields.as_text(reason.strip(), "reason", MOST_REASON)
+    if not because:
+        raise UserError("reason: say why, who looks at the series next year will ask")
+    if datum.withdrawals.filter(restored_at=None).exists():
+        raise UserError(f"point {datum.pk} was withdrawn already")
+    made = Withdrawal.objects.create(
+        datum=datum, series=series, reason=because, by_id=audit.actor_id(by)
+    )
+    audit.record(by, "withdraw", datum, because)
+    _changed([(series, datum.at)])
+    return made
+
+
+@transaction.atomic
+def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
+    """Take a withdrawal back: the point is compared with others again.
+
+    Raises ``UserError`` for a point that is not withdrawn.
+    """
+    series = _locked([datum.series_id])[0]
+    row = datum.withdrawals.filter(restored_at=None).first()
+    if row is None:
+        raise UserError(f"point {datum.pk} is not withdrawn")
+    row.restored_at = timezone.now()
+    row.restored_by_id = audit.actor_id(by)
+    row.save(update_fields=["restored_at", "restored_by"])
+    audit.record(by, "restore", datum, row.reason)
+    _changed([(series, datum.at)])
+    return row
+
+
+@transaction.atomic
+def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
+    """Delete points for good. Raises ``ProtectedError`` for one that a change begins with."""
+    rows = list(data)
+    series = {one.pk: one for one in _locked({row.series_id for row in rows})}
+    for row in rows:
+        audit.record(by, "delete", row)
+    Datum.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    firsts: dict[int, datetime] = {}
+    for row in rows:
+        firsts[row.series_id] = min(firsts.get(row.series_id, row.at), row.at)
+    _changed([(series[pk], at) for pk, at in firsts.items()])
+
+
+def _locked(keys: Iterable[int]) -> list[Series]:
+    """In one order, so that nobody waits for each other in a circle."""
+    return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
+
+
+def _changed(places: Iterable[tuple[Series, datetime]]) -> None:
+    """Points of these series from these places in the history on are not what they were."""
+    places = list(places)
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [[series.pk for series, _ in places]])
+    for series, at in places:
+        detection.look_again(series, at)
