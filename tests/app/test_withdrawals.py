@@ -95,6 +95,7 @@ def site(client: Client, ada: User) -> Client:
     return client
 
 
+@pytest.mark.full
 @settings(
     max_examples=12,
     deadline=None,
