@@ -163,12 +163,13 @@ def interval(measured: Any) -> str:
 
 
 @register.filter
-def bounds(measured: Any) -> str:
-    """``low_ns`` to ``high_ns`` of a row with what they are, for a sentence; nothing of a single
-    sample."""
+def bounds_and_n(measured: Any) -> str:
+    """``low_ns`` to ``high_ns`` of a row with what they are, and n, for a sentence; of a single
+    sample n alone."""
+    n = f"n = {measured.n}"
     if measured.low_ns is None or not bounds_of(measured.n):
-        return ""
-    return f"{bounds_text(measured.n, us(measured.low_ns), us(measured.high_ns))} µs"
+        return n
+    return f"{bounds_text(measured.n, us(measured.low_ns), us(measured.high_ns))} µs, {n}"
 
 
 @register.simple_tag
