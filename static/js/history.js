@@ -147,6 +147,8 @@ class History {
     const parts = this.chart.series
       .filter((one) => one.columns.id.length < one.points)
       .map((one) => `${one.columns.id.length} of ${one.points} points of series ${one.id}: the latest`);
+    const below = this.chart.series.flatMap((one) => one.columns.value).filter((value) => value <= 0).length;
+    if (below && state.scale === "log") parts.push(`${below} at or below 0: not on a logarithmic scale`);
     if (state.isForced) parts.push("units differ: relative to each first level");
     document.querySelector("[data-history-shown]").textContent = parts.join("; ");
   }

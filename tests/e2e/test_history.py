@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from codegen_app.models import Change
+from tests.app import track_factories as make
 from tests.support.histories import generated_histories
 
 pytestmark = pytest.mark.full
@@ -73,3 +75,21 @@ def test_a_triangle_leads_to_its_change_in_either_theme(page: Page, transactiona
     mark = drawn.filter(has_text=f"{change.ratio:.2f}").locator(".point").last
     mark.click(force=True)
     expect(page).to_have_url(re.compile(change.get_absolute_url()))
+
+
+def test_a_chart_names_ranges_and_what_no_logarithm_is_taken_of(
+    page: Page, transactional_db: None
+) -> None:
+    begin = datetime(2026, 5, 1, tzinfo=UTC)
+    series = make.series(points=4, not_positive=1)
+    for n, value in enumerate((100.0, -1.0, 101.0, 102.0)):
+        bounds = {"low": value - 1, "high": value + 1, "n": 2 if n < 2 else 6}
+        make.datum(series=series, value=value, at=begin + timedelta(days=n), **bounds)
+    page.goto(f"{series.get_absolute_url()}?scale=log")
+    said = page.locator("[data-history-shown]")
+    expect(said).to_have_text("1 at or below 0: not on a logarithmic scale")
+    texts = page.evaluate(
+        "document.querySelector('.js-plotly-plot').data.find((one) => one.name === 'point').text"
+    )
+    names = ["range"] * 2 + ["95% interval"] * 2
+    assert all(f"({name} " in text for name, text in zip(names, texts, strict=True)), texts

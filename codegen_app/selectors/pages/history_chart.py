@@ -72,8 +72,8 @@ class Columns:
 @dataclass(frozen=True)
 class ChartSeries:
     """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is what a relative
-    scale refers to; of ``points`` the latest are here; ``levels`` are those that changes divide the
-    series into, each from a moment on."""
+    scale refers to; of ``points``, without withdrawn ones, the latest are here; ``levels`` are
+    those that changes divide the series into, each from a moment on."""
 
     id: int
     url: str
@@ -225,7 +225,7 @@ def _one(
         shown_unit=scale.unit,
         factor=scale.factor,
         better=series.better,
-        points=series.points,
+        points=series.points - series.withdrawn,
         is_enough=head.is_enough,
         generated=head.generated,
         emulated=head.emulated,
