@@ -1,9 +1,10 @@
-"""Addresses of pages, as they are changed by what is chosen on them."""
+"""Addresses of pages: with other parameters, and in full for readers outside the site."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 
 
@@ -15,3 +16,12 @@ def changed(request: HttpRequest, **changes: Any) -> str:
         if value not in ("", None):
             query[key] = str(value)
     return f"{request.path}?{query.urlencode()}" if query else request.path
+
+
+def absolute(path: str) -> str:
+    """The page's whole address; its path alone where ``KILN_SITE_URL`` is not set.
+
+    Never by the request's ``Host``, which the client chooses: what is cached, exported or sent is
+    read by others.
+    """
+    return f"{settings.SITE_URL}{path}"

@@ -236,7 +236,10 @@ class ComparisonAnswer(Schema):
     groups: list[GroupMean]
     rows: list[ComparedSeries]
     total: int = Field(description="Rows of the status; “limit” may leave some out.")
-    url: str = Field(description="The page of this comparison.")
+    url: str = Field(
+        description="The page of this comparison; its path alone where the site has no address"
+        " (KILN_SITE_URL)."
+    )
     markdown: str = Field(description="For a pull request.")
 
 

@@ -16,6 +16,7 @@ from ninja import NinjaAPI, Query
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from codegen_app.access import permissions
+from codegen_app.addresses import absolute
 from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
 from codegen_app.api.schemas import (
     Comparing,
@@ -265,9 +266,7 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
     if asked.least_effect != Settings().least_effect:
         changed["least_effect"] = str(asked.least_effect)
-    url = request.build_absolute_uri(
-        compare_url(asked.before, asked.after, repository=asked.repository, **changed)
-    )
+    url = absolute(compare_url(asked.before, asked.after, repository=asked.repository, **changed))
     return {
         "before": found.before,
         "after": found.after,

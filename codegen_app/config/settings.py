@@ -282,7 +282,8 @@ MODEL_PROCESSES = env.integer("KILN_MODEL_PROCESSES", 0, minimum=0)
 MODEL_LIMIT_S = env.integer("KILN_MODEL_LIMIT_S", 60, minimum=1)
 WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
-# What the site is called in e-mails and webhooks, which no request asked for.
+# What the site is called wherever a whole address is written: a request's Host is the client's
+# word, and pages are kept for others.
 SITE_URL = env.site("KILN_SITE_URL")
 # Webhooks go to public addresses, and into these networks.
 WEBHOOK_NETWORKS = env.networks("KILN_WEBHOOK_NETWORKS")

@@ -43,6 +43,7 @@ def provider(environ: Mapping[str, str] = os.environ) -> Provider | None:
         return None
     if find_spec("authlib") is None:
         raise ImproperlyConfigured("KILN_OIDC_ISSUER needs the extra: pip install 'kiln[oidc]'")
+    _needed("KILN_SITE_URL", env.site("KILN_SITE_URL", environ))  # the provider leads back there
     return Provider(
         issuer=_issuer(issuer),
         client_id=_needed("KILN_OIDC_CLIENT_ID", env.text("KILN_OIDC_CLIENT_ID", "", environ)),

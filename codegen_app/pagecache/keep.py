@@ -21,6 +21,7 @@ from django.utils.cache import patch_vary_headers
 
 from codegen_app.pagecache import compressed, reader
 from codegen_app.pagecache.compressed import Part
+from codegen_app.pagecache.request import KeptRequest, Key, key_of
 from codegen_app.pagecache.store import Entry, Store
 from codegen_app.pagecache.version import Version, Versions
 
@@ -84,7 +85,7 @@ class _Page:
         exact = FRESH_COOKIE in self.request.COOKIES
         version = _versions.now(exact=exact)
         self.request.open_alerts = _open_alerts.of(version)  # type: ignore[attr-defined]
-        key = reader.key_of(self.request, _rights.of(self.request.user, version))
+        key = key_of(self.request, _rights.of(self.request.user, version))
         while True:
             entry = _store.get(key)
             if entry is not None and self._serves(entry, version, key, exact=exact):
@@ -99,7 +100,7 @@ class _Page:
             if not exact:
                 return _response(self.request, entry)
 
-    def _serves(self, entry: Entry, version: Version, key: Any, *, exact: bool) -> bool:
+    def _serves(self, entry: Entry, version: Version, key: Key, *, exact: bool) -> bool:
         age = time.monotonic() - entry.rendered_at
         if self.how.seconds is not None and age >= self.how.seconds:
             return not exact and _store.is_rendering(key)
@@ -118,16 +119,11 @@ class _Page:
             return ""
         return self.how.trace(**{k: v for k, v in self.kwargs.items() if k != "as_json"})
 
-    def _render(self, key: Any, version: Version) -> HttpResponse:
+    def _render(self, key: Key, version: Version) -> HttpResponse:
         """Render, and keep what came out if it is for all."""
         trace, began = self._trace(), time.monotonic()
-        response = self._rendered()
-        for_all = (
-            response.status_code == 200
-            and not response.streaming
-            and not response.cookies
-            and "CSRF_COOKIE_NEEDS_UPDATE" not in self.request.META
-        )
+        response = self._rendered(key)
+        for_all = response.status_code == 200 and not response.streaming and not response.cookies
         if for_all:
             entry = _entry(response, version, trace, began)
             _store.put(key, entry)
@@ -136,14 +132,14 @@ class _Page:
             response.content = _filled_in(response.content, self.request)
         return response
 
-    def _rendered(self) -> HttpResponse:
-        """With marks, but for what is shown instead where the view raises: that is for its reader
-        alone, and nobody fills it in."""
-        self.request.is_kept = True  # type: ignore[attr-defined]
-        try:
-            return self.view(self.request, *self.args, **self.kwargs)
-        finally:
-            self.request.is_kept = False  # type: ignore[attr-defined]
+    def _rendered(self, key: Key) -> HttpResponse:
+        """With marks. What is shown instead where the view raises is rendered for the reader's own
+        request."""
+        asked = KeptRequest(key, self.request.resolver_match)
+        response = self.view(asked, *self.args, **self.kwargs)
+        if "CSRF_COOKIE_NEEDS_UPDATE" in asked.META:
+            raise RuntimeError("a form of a kept page takes the token of views.page.respond()")
+        return response
 
 
 def _entry(response: HttpResponse, version: Version, trace: str, began: float) -> Entry:

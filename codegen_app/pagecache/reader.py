@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable
 from html import escape
 from threading import Lock
 
@@ -12,6 +11,7 @@ from django.contrib.messages import get_messages
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 
+from codegen_app.pagecache.request import Reader
 from codegen_app.pagecache.version import Version
 from codegen_app.selectors.alerting import MOST_COUNTED, open_regressions
 from codegen_app.server import bodies
@@ -23,10 +23,9 @@ TOKEN, NAME, TICKETED, ALERTS = (
     f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
 )
 MARKS = (TOKEN, NAME, TICKETED, ALERTS)
-_THEMES = ("light", "dark")
 _MOST_ACCOUNTS = 10_000
 
-Reader = AbstractBaseUser | AnonymousUser
+Account = AbstractBaseUser | AnonymousUser
 
 
 def value_of(mark: str, request: HttpRequest) -> bytes:
@@ -41,7 +40,7 @@ def value_of(mark: str, request: HttpRequest) -> bytes:
 
 
 def is_kept(request: HttpRequest) -> bool:
-    """Whether the page that is rendered will be others' too: it has marks then."""
+    """Whether the page that is rendered will be others' too (``KeptRequest``): with marks."""
     return getattr(request, "is_kept", False)
 
 
@@ -78,34 +77,23 @@ class Rights:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: dict[int, tuple[Version, Hashable]] = {}
+        self._known: dict[int, tuple[Version, Reader]] = {}
 
-    def of(self, reader: Reader, version: Version) -> Hashable:
+    def of(self, account: Account, version: Version) -> Reader:
         """Whatever pages show or hide depends on this alone (2 queries the first time)."""
-        if not reader.is_authenticated or not isinstance(reader, PermissionsMixin):
-            return None
-        assert reader.pk is not None
-        known = self._known.get(reader.pk)
+        if not account.is_authenticated or not isinstance(account, PermissionsMixin):
+            return Reader()
+        assert account.pk is not None
+        known = self._known.get(account.pk)
         if known is not None and known[0].rest_holds(version):
             return known[1]
-        staff = getattr(reader, "is_staff", False)
-        rights = (staff, reader.is_superuser, frozenset(reader.get_all_permissions()))
+        staff = getattr(account, "is_staff", False)
+        rights = Reader(True, staff, account.is_superuser, frozenset(account.get_all_permissions()))
         with self._lock:
             if len(self._known) >= _MOST_ACCOUNTS:
                 self._known.clear()
-            self._known[reader.pk] = (version, rights)
+            self._known[account.pk] = (version, rights)
         return rights
-
-
-def key_of(request: HttpRequest, rights: Hashable) -> Hashable:
-    """Pages with the same key are the same but for their marks."""
-    theme = request.COOKIES.get("theme", "")
-    return (
-        request.get_full_path(),
-        "HX-Request" in request.headers,
-        theme if theme in _THEMES else "",
-        rights,
-    )
 
 
 def has_messages(request: HttpRequest) -> bool:

@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from codegen_app.access import tokens as texts
+from codegen_app.addresses import absolute
 from codegen_app.forms.feeds import FeedForm
 from codegen_app.models import Scope
 from codegen_app.selectors.alert_feed import Entry, entries
@@ -34,6 +36,8 @@ def alerts_feed(request: HttpRequest) -> HttpResponse:
     read, as the password of HTTP's basic authentication or as a bearer."""
     if (rejected := _rejected(request)) is not None:
         return rejected
+    if not settings.SITE_URL:
+        return _plain("The feed needs the site's address: the operator sets KILN_SITE_URL.", 503)
     form = FeedForm(request.GET)
     if form.lines:
         return _plain("\n".join(form.lines), 400)
@@ -88,13 +92,16 @@ class _Feed(Atom1Feed):
 
 
 def _atom(request: HttpRequest, found: list[Entry]) -> bytes:
-    site = settings.SITE_URL or f"{request.scheme}://{request.get_host()}"
-    here = site + request.get_full_path()
+    here = absolute(request.get_full_path())
     feed = _Feed(
-        title="Kiln: alerts", link=f"{site}/alerts", description="", feed_url=here, feed_guid=here
+        title="Kiln: alerts",
+        link=absolute(reverse("alerts")),
+        description="",
+        feed_url=here,
+        feed_guid=here,
     )
     for entry in found:
-        address = f"{site}/alerts/{entry.id}"
+        address = absolute(reverse("alert", args=[entry.id]))
         feed.add_item(
             title=_xml(entry.title),
             link=address,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from codegen_app.api.urls import openapi
@@ -12,12 +13,21 @@ from codegen_app.views.page import respond
 from scheduler import clients
 
 CLIENT = "kiln_client.py"
+_EXAMPLE = "https://kiln.example"
 
 
 def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The page: drawn by us, since other renderings need scripts of theirs."""
     page = api_page(openapi())
-    return respond(request, "pages/api.html", page, as_json=as_json, title="API", client=CLIENT)
+    return respond(
+        request,
+        "pages/api.html",
+        page,
+        as_json=as_json,
+        title="API",
+        client=CLIENT,
+        site_url=settings.SITE_URL or _EXAMPLE,
+    )
 
 
 def api_schema(_: HttpRequest) -> HttpResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from codegen_app.addresses import changed
+from codegen_app.addresses import absolute, changed
 from codegen_app.forms.address import Kept, kept
 from codegen_app.forms.comparing import RevisionsForm
 from codegen_app.selectors.comparing.address import BASE, compare_url, of_name
@@ -102,5 +102,5 @@ def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
     except UserError as error:
         return HttpResponse(f"{error}\n", kind, _UNPROCESSABLE)
     shown = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
-    link = request.build_absolute_uri(compare_url(before, after, **shown))
+    link = absolute(compare_url(before, after, **shown))
     return HttpResponse(found.markdown(link), kind)

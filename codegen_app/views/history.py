@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from codegen_app.access import embedding
+from codegen_app.addresses import absolute
 from codegen_app.forms.history import LINEAR, LOG, RELATIVE, REVISION, TIME, HistoryForm
 from codegen_app.selectors.pages.history import history_page
 from codegen_app.selectors.pages.history_chart import around_change, encoded, history_chart
@@ -29,7 +31,7 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         beside=",".join(str(one.head.id) for one in page.beside),
         scales=(LINEAR, LOG, RELATIVE),
         axes=(TIME, REVISION),
-        embed_root=request.build_absolute_uri(page.head.url),
+        embed_root=absolute(page.head.url) if settings.SITE_URL else "",
         embed_key=embedding.key_of(pk),
     )
 

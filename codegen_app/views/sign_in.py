@@ -21,6 +21,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from codegen_app.access import throttle
 from codegen_app.access.backends import IDENTITIES
+from codegen_app.addresses import absolute
 from codegen_app.config.sign_in import Provider
 
 
@@ -56,7 +57,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
     after = _ours(request, request.GET.get("next", ""))
     try:
-        address, begun = oidc.start(_callback(request), after)
+        address, begun = oidc.start(_callback(), after)
     except oidc.SignInError as error:
         return _back_to_login(request, str(error), after)
     response = redirect(address)
@@ -83,7 +84,7 @@ def signed_in(request: HttpRequest) -> HttpResponse:
     if not AxesProxyHandler.is_allowed(request, {"username": _called(provider, "")}):
         return throttle.stopped(request)
     try:
-        person = oidc.finish(request, begun, _callback(request))
+        person = oidc.finish(request, begun, _callback())
         user = identities.account_of(provider, person)
     except oidc.SignInError as error:
         if error.counts:
@@ -113,8 +114,8 @@ def _called(provider: Provider, who: str) -> str:
     return f"{provider.name}: {who}"[:150]
 
 
-def _callback(request: HttpRequest) -> str:
-    return request.build_absolute_uri(reverse("signed_in"))
+def _callback() -> str:
+    return absolute(reverse("signed_in"))
 
 
 def _ours(request: HttpRequest, address: str) -> str:

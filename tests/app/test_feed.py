@@ -28,6 +28,19 @@ def feed(client: Client, query: str = "") -> ElementTree.Element:
     return ElementTree.fromstring(answer.content)
 
 
+@pytest.fixture(autouse=True)
+def site_url(settings: Any) -> None:
+    settings.SITE_URL = "https://kiln.example"
+
+
+def test_without_an_address_of_the_site_there_is_no_feed(reader: Client, settings: Any) -> None:
+    """An entry needs a whole address, and a request's host is whatever its client writes."""
+    settings.SITE_URL = ""
+    answer = reader.get("/alerts.atom")
+    assert answer.status_code == 503
+    assert "KILN_SITE_URL" in answer.content.decode()
+
+
 def titles(client: Client, query: str = "") -> list[str]:
     return [one.findtext(f"{ATOM}title", "") for one in feed(client, query).iter(f"{ATOM}entry")]
 
@@ -39,8 +52,7 @@ def owner() -> User:
     return user
 
 
-def test_the_feed_has_what_rfc_4287_asks_for(reader: Client, settings: Any) -> None:
-    settings.SITE_URL = "https://kiln.example"
+def test_the_feed_has_what_rfc_4287_asks_for(reader: Client) -> None:
     alert = regression("gemm", "attention")
     missing(problem="a < b & c\x07")
     root = feed(reader)

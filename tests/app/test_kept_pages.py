@@ -16,15 +16,18 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codegen_app.models import Build, GeneratedKernel, Graph, State
 from codegen_app.pagecache import keep, triggers, version
 from codegen_app.pagecache import reader as reader_
 from codegen_app.pagecache.compressed import Part
+from codegen_app.pagecache.request import KeptRequest, Reader, key_of
 from codegen_app.pagecache.store import Entry, Store
 from codegen_app.pagecache.version import Version
 from tests.app import factories
-from tests.app.test_pages import addresses
+from tests.app.test_pages import addresses, change_of
 from tests.support.pages_world import World, make_graph
 from tests.support.patience import PATIENCE_S
 from tests.support.queries import most, statements_of
@@ -416,3 +419,89 @@ def test_no_page_has_marks_once_a_view_has_raised(
         keep.kept(view, keep.Kept())(request)
     assert marked == [True]
     assert not reader_.is_kept(request)
+
+
+HOSTILE = {
+    "HTTP_HOST": "evil.example:6666",
+    "SERVER_NAME": "evil.example",
+    "SERVER_PORT": "6666",
+    "wsgi.url_scheme": "https",
+    "HTTP_X_FORWARDED_HOST": "evil.example",
+    "HTTP_X_FORWARDED_PROTO": "https",
+    "HTTP_ACCEPT": "application/json",
+    "HTTP_ACCEPT_LANGUAGE": "evil",
+    "HTTP_REFERER": "http://evil.example/",
+    "HTTP_USER_AGENT": "evil",
+    "HTTP_COOKIE": "theme=evil; evil=1",
+    "CONTENT_TYPE": "text/html; charset=utf-16",
+    "REMOTE_ADDR": "192.0.2.66",
+    "REMOTE_USER": "evil",
+}
+
+
+@given(st.sets(st.sampled_from(sorted(HOSTILE))))
+def test_a_view_sees_nothing_of_a_request_but_its_key(names: set[str]) -> None:
+    """Whatever else a request says, the view of a kept page gets an equal one."""
+    made: tuple[dict[str, Any], ...] = ({}, {name: HOSTILE[name] for name in names})
+    plain, hostile = (
+        RequestFactory(**environ).get("/graphs?q=%C3%A4&page=2", HTTP_HX_REQUEST="true")
+        for environ in made
+    )
+    key = key_of(plain, Reader())
+    assert key_of(hostile, Reader()) == key
+    seen, other = (vars(KeptRequest(key_of(one, Reader()), None)) for one in (plain, hostile))
+    assert seen == other
+    assert seen["GET"].dict() == {"q": "ä", "page": "2"}
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"path": "/kernels"},
+        {"QUERY_STRING": "page=3"},
+        {"HTTP_HX_REQUEST": "true"},
+        {"HTTP_COOKIE": "theme=dark"},
+        {"SCRIPT_NAME": "/kiln"},
+    ],
+)
+def test_what_a_view_may_read_is_in_the_key(differs: dict[str, str]) -> None:
+    given: dict[str, Any] = {"path": "/graphs", **differs}
+    request = RequestFactory().get(given.pop("path"), **given)
+    assert key_of(request, Reader()) != key_of(RequestFactory().get("/graphs"), Reader())
+    assert key_of(request, Reader(is_authenticated=True)) != key_of(request, Reader())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        HttpRequest.get_host,
+        HttpRequest.build_absolute_uri,
+        HttpRequest.is_secure,
+        lambda request: request.scheme,
+        lambda request: request.session,
+        lambda request: request.user.get_username(),
+        lambda request: request.META["REMOTE_ADDR"],
+        lambda request: request.headers["Accept"],
+    ],
+)
+def test_a_view_that_asks_for_more_fails(asked: Any) -> None:
+    """At its first rendering, not for a reader who gets another's page."""
+    request = KeptRequest(key_of(RequestFactory().get("/graphs"), Reader()), None)
+    with pytest.raises((RuntimeError, AttributeError, KeyError)):
+        asked(request)
+
+
+@pytest.mark.full
+def test_no_page_repeats_the_host_of_its_first_reader(world: World, settings: Any) -> None:
+    """Nor, without the cache, of whoever asks: whole addresses come from ``KILN_SITE_URL``."""
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.SITE_URL = "https://kiln.example"
+    client = account("chief")
+    for kept_bytes in (1 << 26, 0):
+        settings.PAGES_KEPT_BYTES = kept_bytes
+        for address in [*addresses(world), "/api/v1/docs", "/alerts.atom", "/not/there"]:
+            answer = client.get(address, headers={"Host": "evil.example:6666"})
+            assert b"evil.example" not in answer.content, address
+            assert "evil.example" not in str(answer.headers), address
+    address = change_of(world).series.get_absolute_url()
+    assert f"https://kiln.example{address}.svg" in client.get(address).content.decode()

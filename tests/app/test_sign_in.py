@@ -43,6 +43,7 @@ def server(process: OidcServer, settings: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_S)
     oidc._kept.clear()
     settings.OIDC = process.provider()
+    settings.SITE_URL = "http://testserver"
     settings.AUTHENTICATION_BACKENDS = BACKENDS
     return process
 

@@ -67,6 +67,7 @@ class OidcServer:
             "KILN_OIDC_ISSUER": self.url,
             "KILN_OIDC_CLIENT_ID": CLIENT,
             "KILN_OIDC_CLIENT_SECRET": SECRET,
+            "KILN_SITE_URL": "http://testserver",
             "KILN_OIDC_NAME": "Team Login",
             **more,
         }

@@ -11,6 +11,7 @@ LEAST = {
     "KILN_OIDC_ISSUER": "https://login.example/realms/team",
     "KILN_OIDC_CLIENT_ID": "kiln",
     "KILN_OIDC_CLIENT_SECRET": "very secret",
+    "KILN_SITE_URL": "https://kiln.example",
 }
 
 
@@ -45,6 +46,7 @@ def test_the_least_and_all() -> None:
         ({"KILN_OIDC_NAME": "Team"}, "KILN_OIDC_NAME is set, KILN_OIDC_ISSUER is not"),
         (LEAST | {"KILN_OIDC_CLIENT_ID": ""}, "KILN_OIDC_CLIENT_ID is not"),
         (LEAST | {"KILN_OIDC_CLIENT_SECRET": ""}, "KILN_OIDC_CLIENT_SECRET is not"),
+        (LEAST | {"KILN_SITE_URL": ""}, "KILN_OIDC_ISSUER is set, KILN_SITE_URL is not"),
         (LEAST | {"KILN_OIDC_ISSUER": "login.example"}, "KILN_OIDC_ISSUER='login.example'"),
         (LEAST | {"KILN_OIDC_ISSUER": "http://login.example"}, "is no issuer such as https://"),
         (LEAST | {"KILN_OIDC_DOMAINS": "@team.example"}, "KILN_OIDC_DOMAINS: '@team.example'"),

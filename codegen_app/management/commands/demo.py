@@ -98,7 +98,7 @@ class Command(BaseCommand):
                 self._database.start()
                 self._stop.check()
                 # After the database server, which is no child to be killed with the others.
-                supervisor = Supervisor(LAYOUT.work, var / "log", self._environment())
+                supervisor = Supervisor(LAYOUT.work, var / "log", self._environment(host, port))
                 try:
                     self._serve(supervisor, host, port)
                 finally:
@@ -153,13 +153,14 @@ class Command(BaseCommand):
             return False
         return not self._recorded.waiting
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, host: str, port: int) -> dict[str, str]:
         # What compilers were at when they were killed: nobody else works in this folder.
         preparation.fresh_folder(settings.VAR_DIR / "code-cache" / "tmp")
         return {
             **os.environ,
             "TMPDIR": str(preparation.fresh_folder(settings.VAR_DIR / "tmp")),
             "KILN_READ_NEEDS_LOGIN": "0",
+            "KILN_SITE_URL": settings.SITE_URL or f"http://{host}:{port}",
             "KILN_ROOT_BECAUSE": settings.ROOT_BECAUSE,
             "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),
         }

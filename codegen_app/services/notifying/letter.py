@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from codegen_app.addresses import absolute
 from codegen_app.models import AlertKind, EventKind, Source
-from codegen_app.services.notifying import links
 from codegen_app.services.notifying.message import (
     AlertNote,
     ChangeNote,
@@ -117,4 +117,4 @@ def _counted(count: int) -> str:
 
 
 def _footer(message: Message) -> str:
-    return f"Sent to the channel {one_line(message.channel)}: {links.absolute('/channels')}"
+    return f"Sent to the channel {one_line(message.channel)}: {absolute('/channels')}"

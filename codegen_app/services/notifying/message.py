@@ -14,8 +14,8 @@ from django.db.models import F
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
+from codegen_app.addresses import absolute
 from codegen_app.models import Alert, AlertKind, Change, Delivery, Revision, Series
-from codegen_app.services.notifying import links
 
 FORMAT = 1
 TEST = "test"
@@ -185,7 +185,7 @@ def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
         better=series.better,
         is_generated=series.is_generated,
         last_point_at=series.last_at,
-        url=links.absolute(f"/series/{series.pk}"),
+        url=absolute(f"/series/{series.pk}"),
         change=change,
     )
 
@@ -205,12 +205,12 @@ def _change(change: Change) -> ChangeNote:
         source=change.datum.source,
         before_revision=change.previous.name if change.previous else "",
         after_revision=change.revision.name,
-        url=links.absolute(f"/changes/{change.pk}"),
+        url=absolute(f"/changes/{change.pk}"),
     )
 
 
 def _alert_url(pk: int | None) -> str:
-    return links.absolute(f"/alerts/{pk}") if pk is not None else ""
+    return absolute(f"/alerts/{pk}") if pk is not None else ""
 
 
 def _moment(value: object) -> str:

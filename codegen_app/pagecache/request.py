@@ -1,0 +1,85 @@
+"""The request that the view of a kept page gets: made from the page's key and from nothing else.
+
+A page is sent to every reader with the same key. Since its view cannot read a header, a cookie, the
+host or the account of whoever asked first, no page can depend on what its key lacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from django.http import HttpRequest, QueryDict
+from django.urls import ResolverMatch
+
+_THEMES = ("light", "dark")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a page may depend on of its reader: an account without its name, as views and templates
+    ask for it (``request.user``, ``perms``)."""
+
+    is_authenticated: bool = False
+    is_staff: bool = False
+    is_superuser: bool = False
+    permissions: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def has_perm(self, name: str, _of: object = None) -> bool:
+        """Whether it has the permission ``app.codename``."""
+        return self.is_superuser or name in self.permissions
+
+    def has_module_perms(self, app: str) -> bool:
+        """Whether it has any permission of the application."""
+        return self.is_superuser or any(one.startswith(f"{app}.") for one in self.permissions)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Pages with the same key are the same but for their marks. ``query`` is as it was sent, and is
+    read as UTF-8 whatever the request says of its own encoding."""
+
+    path: str
+    path_info: str
+    query: str
+    is_part: bool
+    theme: str
+    reader: Reader
+
+
+def key_of(request: HttpRequest, reader: Reader) -> Key:
+    """The key of the page that is asked for."""
+    theme = request.COOKIES.get("theme", "")
+    return Key(
+        path=request.path,
+        path_info=request.path_info,
+        query=request.META.get("QUERY_STRING", ""),
+        is_part="HX-Request" in request.headers,
+        theme=theme if theme in _THEMES else "",
+        reader=reader,
+    )
+
+
+class KeptRequest(HttpRequest):
+    """A GET with the key's values. Asking for a host or a scheme raises ``RuntimeError``; it has no
+    session, and no cookie or header but those of the key."""
+
+    is_kept = True
+
+    def __init__(self, key: Key, match: ResolverMatch | None) -> None:
+        super().__init__()
+        self.method = "GET"
+        self.path, self.path_info, self.resolver_match = key.path, key.path_info, match
+        self.META = {"REQUEST_METHOD": "GET", "QUERY_STRING": key.query}
+        if key.is_part:
+            self.META["HTTP_HX_REQUEST"] = "true"
+        self.GET = QueryDict(key.query.encode("latin-1"))  # as WSGI has it
+        self.COOKIES = {"theme": key.theme} if key.theme else {}
+        self.user = key.reader  # type: ignore[assignment]  # what pages ask of an account
+
+    def get_host(self) -> NoReturn:
+        """None: raises ``RuntimeError``."""
+        raise RuntimeError("a kept page is for every host: use codegen_app.addresses.absolute")
+
+    def _get_scheme(self) -> NoReturn:
+        self.get_host()
