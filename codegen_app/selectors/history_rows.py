@@ -16,13 +16,10 @@ COLUMNS = (
     "withdrawn",
 )
 _CHUNK = 2_000
-#: A cell that begins with one of these is a formula to spreadsheets.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_rows(series: Series) -> Iterator[list[object]]:
-    """The cells of each point, oldest first (1 query); last why it was withdrawn, where it was.
-    Texts of others that a spreadsheet would compute have an apostrophe before them."""
+    """The cells of each point, oldest first (1 query); last why it was withdrawn, where it was."""
     of_facts = [f"conditions__facts__{name}" for name in _FACTS]
     held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = (
@@ -50,5 +47,4 @@ _FACTS = ("toolchain_version", "driver", "runtime", "host", "kernel")
 
 
 def _text(value: object) -> str:
-    text = value if isinstance(value, str) else ""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return value if isinstance(value, str) else ""

@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Generic, TypeAlias, TypeVar
+
+from codegen_app import delimited
 
 Row = TypeVar("Row")
 Value: TypeAlias = str | float | int | datetime | None
@@ -251,14 +254,11 @@ def tsv(shown: Table[Any]) -> str:
         f"{column.title} [{column.unit}]" if column.unit else column.title
         for column in shown.chosen
     ]
-    lines = [head]
-    lines += [[_plain(column.value(row)) for column in shown.chosen] for row in shown.all_rows]
-    return "".join("\t".join(cells) + "\n" for cells in lines)
+    rows = ([_plain(column.value(row)) for column in shown.chosen] for row in shown.all_rows)
+    return "".join(delimited.lines(chain([head], rows), delimited.TSV))
 
 
-def _plain(value: Value) -> str:
-    if value is None:
-        return ""
+def _plain(value: Value) -> object:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
-    return re.sub(r"\s", " ", str(value))
+    return re.sub(r"\s", " ", value) if isinstance(value, str) else value

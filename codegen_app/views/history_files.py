@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
+from itertools import chain
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.cache import patch_cache_control
 
-from codegen_app import plots
+from codegen_app import delimited, plots
 from codegen_app.access import embedding
 from codegen_app.forms.history import EmbedForm
 from codegen_app.models import Series
@@ -30,24 +30,10 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Every point, oldest first, as it is read from the database."""
     series = get_object_or_404(Series, pk=pk)
     return StreamingHttpResponse(
-        _lines(series),
+        delimited.lines(chain([COLUMNS], csv_rows(series)), delimited.CSV),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="series-{pk}.csv"'},
     )
-
-
-class _Line:
-    """A file that gives back what is written."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def _lines(series: Series) -> Iterator[str]:
-    writer = csv.writer(_Line())
-    yield writer.writerow(COLUMNS)
-    for row in csv_rows(series):
-        yield writer.writerow(row)
 
 
 def _for_pages_elsewhere(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import codegen_app
 from codegen_app.selectors.tables import (
     Asked,
     AskedError,
@@ -122,6 +127,30 @@ def test_tsv_has_every_row_that_matches_and_no_cell_breaks_a_line() -> None:
     rows = [Row("a\tb\nc", 1234567.0), Row("d", None), Row("e", 1 / 3)]
     lines = tsv(table("t", COLUMNS, rows, Asked(), page=1)).split("\n")
     assert lines == ["Kernel\tTime [µs]", "a b c\t1234567.0", "d\t", f"e\t{1 / 3}", ""]
+
+
+@given(st.text(max_size=8), st.floats(allow_nan=False))
+@example("=1+1", -1.5)
+@example('"=1+1"', -0.0)
+@example("\t=1", 0.0)
+@example("\uff1d1", 0.0)
+def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet(name: str, time: float) -> None:
+    """Read back as spreadsheets do, by quotes: texts begin harmlessly, numbers stay numbers."""
+    text = tsv(table("t", COLUMNS, [Row(name, time)], Asked(), page=1))
+    _, (cell, number) = csv.reader(io.StringIO(text), "excel-tab")
+    assert cell[:1] not in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+    assert cell.removeprefix("'") == re.sub(r"\s", " ", name).removeprefix("'")
+    assert float(number) == time
+
+
+def test_every_export_of_rows_goes_through_one_writer() -> None:
+    """``csv`` is imported in ``codegen_app.delimited`` alone."""
+    root = Path(codegen_app.__file__).parent
+    texts = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.py")}
+    writers = {at for at, text in texts.items() if re.search(r"^(import|from) csv\b", text, re.M)}
+    assert writers == {"delimited.py"}
+    exports = {at for at, text in texts.items() if re.search(r"text/(csv|tab-sep)", text)}
+    assert exports == {"views/history_files.py", "views/tables.py"}
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), max_size=30))

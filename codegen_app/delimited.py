@@ -1,0 +1,38 @@
+"""Rows as CSV and TSV: the only writer of either, so that no cell of theirs is a formula."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+
+CSV = csv.excel
+# A text that begins with one of these is computed by spreadsheets (OWASP, "CSV Injection"); the
+# last four are their full-width forms.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+
+
+class TSV(csv.excel_tab):
+    """As pasted into a sheet: lines end as text's do."""
+
+    lineterminator = "\n"
+
+
+def lines(rows: Iterable[Sequence[object]], dialect: type[csv.Dialect]) -> Iterator[str]:
+    """A line a row, with its end; None is an empty cell. A text that a spreadsheet would compute
+    has an apostrophe before it; numbers stay as they are."""
+    writer = csv.writer(_Line(), dialect)
+    for row in rows:
+        yield writer.writerow([_cell(value) for value in row])
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
+
+class _Line:
+    """A file that gives back what is written."""
+
+    def write(self, text: str) -> str:
+        return text
