@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from django.http import HttpRequest
 
+API = "/api/"
+
 
 def wants_json(request: HttpRequest) -> bool:
     """Whether a program asks, which reads no page."""
     return (
-        request.path.endswith(".json")
+        request.path_info.startswith(API)
+        or request.path.endswith(".json")
         or request.get_preferred_type(["text/html", "application/json"]) == "application/json"
     )
 

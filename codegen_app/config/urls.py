@@ -16,6 +16,7 @@ _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 
 admin.autodiscover()
 
+handler400 = "codegen_app.views.errors.bad_request"
 handler403 = "codegen_app.views.missing.not_allowed"
 handler404 = "codegen_app.views.missing.not_found"
 handler500 = "codegen_app.views.errors.server_error"

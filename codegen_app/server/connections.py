@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 from waitress.channel import HTTPChannel
@@ -11,11 +13,13 @@ from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
 from waitress.utilities import RequestEntityTooLarge
 
 from codegen_app.server import bodies
+from codegen_app.server.errors import ErrorTask
 
 HEADERS_S = 10.0  # for a request's line and headers to arrive
 IDLE_S = 15.0  # without a request, or without anything being read of an answer
 BODY_S = 20.0  # for a body, and a second more for each of
 BODY_BYTES_PER_S = 32 * 1024
+LINGER_S = 5.0  # for a client to read why its body is refused, while it is sending that
 _AT_ONCE = 8  # connections accepted in one turn of the loop
 
 
@@ -61,11 +65,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     """One connection."""
 
     parser_class = Parser
+    error_task_class = ErrorTask
     is_closed = False
+    close_when_flushed: bool
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._answered = time.time()
+        self._was_refused = False
+        self._lingers_until = 0.0  # 0 for a connection that is no such one
 
     def handle_close(self) -> None:
         """Close it. Its number may be another connection's before this turn of the loop ends."""
@@ -74,14 +82,44 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     def readable(self) -> bool:
         """Whether to read from it."""
+        if self._lingers_until and not self.will_close:
+            return not self.is_closed
         return not self.is_closed and bool(super().readable())
 
     def writable(self) -> bool:
         """Whether to write to it, or close it."""
         return not self.is_closed and bool(super().writable())
 
+    def received(self, data: bytes) -> bool:
+        """Take what arrived; of a refused request's rest nothing."""
+        if self._lingers_until:
+            return False
+        taken = bool(super().received(data))
+        self._was_refused |= any(one.error for one in self.requests)
+        return taken
+
+    def handle_write(self) -> None:
+        """Send, or close. After a refusal only our side is closed at first: a client that is still
+        sending its body would be reset, and never see the answer."""
+        over = self.close_when_flushed and not self.total_outbufs_len and not self.requests
+        if over and self._was_refused and not self._lingers_until:
+            self.close_when_flushed = False
+            self._lingers_until = time.monotonic() + LINGER_S
+            with suppress(OSError):  # it is gone already
+                self.socket.shutdown(socket.SHUT_WR)
+            return
+        super().handle_write()
+
+    def handle_read(self) -> None:
+        """Read; a client that has read its refusal and closes is let go."""
+        super().handle_read()
+        if self._lingers_until and not self.connected:
+            self.will_close = True
+
     def is_late(self, now: float) -> bool:
         """Whether it is to be closed: nobody waits for an answer, or nobody reads one."""
+        if self._lingers_until:
+            return now > self._lingers_until
         if self.requests:
             return False  # a thread has it, or will
         if self.request is not None:

@@ -19,11 +19,11 @@ from django.http import (
     HttpResponseNotAllowed,
     QueryDict,
 )
-from django.shortcuts import render
 
 from codegen_app.access import permissions
 from codegen_app.access.returning import to_login
 from codegen_app.server import bodies
+from codegen_app.views import errors
 
 READING = ("GET", "HEAD")
 WRITING = ("POST",)
@@ -102,6 +102,7 @@ RULES = {
     "logout": Rule(WRITING),
 }
 _OTHERS = Rule(FORM)
+_NUL = errors.Unavailable("Not taken", "NUL characters are no text: send it without them.", 0)
 
 
 class RulesMiddleware:
@@ -129,9 +130,9 @@ class RulesMiddleware:
                 raise PermissionDenied(denial(rule.permission))
         limit = bodies.large().get(name, bodies.SMALL)
         if _length(request) > limit:
-            return _rejected(request, 413, f"At most {limit} bytes can be sent to this address.")
+            return errors.refusal(request, 413, errors.too_large(limit))
         if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
-            return _rejected(request, 400, "NUL characters are no text: send it without them.")
+            return errors.refusal(request, 400, _NUL)
         return None
 
 
@@ -161,8 +162,3 @@ def _length(request: HttpRequest) -> int:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         return 0  # Django takes it for an empty body, too
-
-
-def _rejected(request: HttpRequest, status: int, line: str) -> HttpResponse:
-    context = {"title": "Not taken", "line": line}
-    return render(request, "refused.html", context, status=status)

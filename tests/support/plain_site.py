@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import django
+from django.conf import settings
 
+# Pages of errors name static files, which nobody has collected here.
+_PLAIN = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+settings.STORAGES = {**settings.STORAGES, "staticfiles": _PLAIN}
 django.setup()  # which addresses take files is asked of the application's own
 
 from codegen_app.views.ranges import Part  # noqa: E402 - needs the settings

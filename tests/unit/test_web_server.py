@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,50 @@ def test_a_body_that_its_address_does_not_take_is_refused_before_it_is_there(
 ) -> None:
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
     assert answer(place, head + sent).status == 413
+
+
+LARGE = 8 << 20
+BODIES = {
+    "by its length": (f"Content-Length: {LARGE}\r\n\r\n".encode(), bytes(LARGE)),
+    "chunked": (
+        b"Transfer-Encoding: chunked\r\n\r\n",
+        (b"40000\r\n" + bytes(0x40000) + b"\r\n") * (LARGE // 0x40000) + b"0\r\n\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize(
+    ("head", "content_type"),
+    [
+        ("POST /login/ HTTP/1.1\r\nAccept: text/html,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("POST /api/v1/results HTTP/1.1\r\nAccept: */*", "application/json"),
+        ("POST /import HTTP/1.1\r\nAccept: application/json", "application/json"),
+    ],
+)
+def test_who_sends_too_much_can_read_why(
+    head: str, content_type: str, kind: str, place: Path
+) -> None:
+    """Also a client that sends all of its body before it reads."""
+    headers, body = BODIES[kind]
+    with connected(place) as one:
+        one.sendall(f"{head}\r\nHost: localhost\r\n".encode() + headers + body)
+        said = http.client.HTTPResponse(one)
+        said.begin()
+        text = said.read().decode()
+    assert (said.status, said.headers["Content-Type"]) == (413, content_type)
+    assert f"At most {bodies.SMALL} bytes can be sent to this address." in text
+    assert ("error" in json.loads(text)) if "json" in content_type else "<h1>Too large</h1>" in text
+
+
+def test_what_cannot_be_parsed_is_answered_as_the_address_is(place: Path) -> None:
+    bad = b"Host: localhost\r\nContent-Length: x\r\n\r\n"
+    with connected(place) as one:
+        one.sendall(b"POST /api/v1/results HTTP/1.1\r\n" + bad)
+        said = http.client.HTTPResponse(one)
+        said.begin()
+        assert said.status == 400
+        assert json.loads(said.read())["error"] == "Not taken"
 
 
 def test_small_bodies_arrive_whole(place: Path) -> None:

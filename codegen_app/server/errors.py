@@ -1,0 +1,83 @@
+"""Errors as whoever asked can read them: JSON under ``/api/``, whoever made the answer; a page, or
+JSON, where the web server refuses a request that the application never sees.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from http.client import responses
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from waitress.task import ErrorTask as PlainErrorTask
+
+from codegen_app.access.programs import API
+from codegen_app.views.errors import Unavailable, refusal, too_large
+
+_JSON = "application/json"
+log = logging.getLogger(__name__)
+
+
+class ApiErrorsMiddleware:
+    """Stands outside everything that may refuse a request (hosts, HTTPS, methods, forms): what is
+    no JSON of an error under ``/api/`` becomes that."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        kind = response.headers.get("Content-Type", "")
+        if (
+            response.status_code < 400
+            or kind.startswith(_JSON)
+            or not request.path_info.startswith(API)
+        ):
+            return response
+        reason = responses.get(response.status_code, "Error")
+        made = JsonResponse({"error": reason}, status=response.status_code)
+        for name, value in response.headers.items():
+            if not name.startswith("Content-"):
+                made.headers.setdefault(name, value)
+        made.cookies = response.cookies
+        made._has_been_logged = getattr(response, "_has_been_logged", False)  # type: ignore[attr-defined]
+        # Not response.close(): that says that the request is over.
+        made._resource_closers.extend(response._resource_closers)  # type: ignore[attr-defined]
+        return made
+
+
+class ErrorTask(PlainErrorTask):  # type: ignore[misc]
+    """Waitress's answer to what it does not take, readable: a body that is too large, headers that
+    cannot be read."""
+
+    def execute(self) -> None:
+        """Write it, and close the connection."""
+        try:
+            response = _answer(self.request)
+        except Exception:  # else nobody would answer, and the client would wait
+            log.exception("the page of a refused request cannot be rendered")
+            super().execute()
+            return
+        self.status = f"{response.status_code} {response.reason_phrase}"
+        self.response_headers.extend(response.headers.items())
+        self.set_close_on_finish()
+        self.content_length = len(response.content)
+        self.write(response.content)
+
+
+def _answer(refused: Any) -> HttpResponse:
+    """The answer to what waitress parsed, perhaps in part."""
+    request = HttpRequest()
+    headers = getattr(refused, "headers", {})
+    request.path = request.path_info = getattr(refused, "path", "") or "/"
+    request.META = {"HTTP_ACCEPT": headers.get("ACCEPT", "*/*")}
+    error = refused.error
+    if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        reason = too_large(refused.limit)
+    else:
+        reason = Unavailable("Not taken", f"{error.reason}: {error.body}", 0)
+    response = refusal(request, error.code, reason)
+    response.headers["Cache-Control"] = "no-store"
+    return response
