@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from codegen_app import postgres
 from codegen_app.models import Artifact, Build, State, TuningRun
@@ -118,6 +122,132 @@ def test_what_is_not_whole_or_not_empty_is_refused_in_a_line(
     assert there.manage("restore", broken).returncode == 0
     assert there.value("SELECT digest FROM codegen_app_artifact") == kept.digest
     assert Artifact.objects.count() == 1
+
+
+def change_of_rows(statement: str) -> Callable[[Installation, Path], None]:
+    """A dump of a site in whose database somebody did something."""
+
+    def change(site: Installation, folder: Path) -> None:
+        with psycopg.connect(site.url, autocommit=True) as database:
+            database.execute(statement.encode())
+        (folder / "backup.json").unlink()
+        shutil.rmtree(folder)
+        assert site.manage("backup", folder).returncode == 0
+
+    return change
+
+
+def copy_from_a_program(_: Installation, folder: Path) -> None:
+    """The statement that an archive holds for a table's rows, changed in its bytes."""
+    dump = folder / "database.dump"
+    content = dump.read_bytes()
+    longest = max(re.findall(rb"COPY public\.\w+ \([^)]*\) FROM stdin;", content), key=len)
+    table = longest.split()[1].decode()
+    program = f"COPY {table} FROM PROGRAM 'touch {folder}/ran';".encode()
+    assert len(program) <= len(longest), "an archive's texts have their lengths before them"
+    dump.write_bytes(content.replace(longest, program.ljust(len(longest))))
+
+
+def state_between(_: Installation, folder: Path) -> None:
+    manifest = json.loads((folder / "backup.json").read_text())
+    manifest["migrations"].remove("codegen_app.0002_retuning")
+    (folder / "backup.json").write_text(json.dumps(manifest))
+
+
+HOSTILE: dict[str, tuple[Callable[[Installation, Path], None], str]] = {
+    "a program": (copy_from_a_program, "holds more than the rows of Kiln's tables"),
+    "a table": (change_of_rows("CREATE TABLE extra (id int)"), "a table that Kiln has not: extra"),
+    "a column": (
+        change_of_rows("ALTER TABLE codegen_app_artifact ADD COLUMN more int"),
+        "codegen_app_artifact has other columns than Kiln's",
+    ),
+    "a type": (
+        change_of_rows(
+            "ALTER TABLE auth_user_groups DISABLE TRIGGER ALL;"
+            "ALTER TABLE auth_user_groups ALTER id DROP IDENTITY;"
+            "ALTER TABLE auth_user_groups ALTER id TYPE text;"
+            "INSERT INTO auth_user_groups VALUES ('x', 1, 1)"
+        ),
+        "invalid input syntax for type ",
+    ),
+    "a reference": (
+        change_of_rows(
+            "ALTER TABLE auth_user_groups DISABLE TRIGGER ALL;"
+            "INSERT INTO auth_user_groups (user_id, group_id) VALUES (4711, 4711)"
+        ),
+        "violates foreign key constraint",
+    ),
+    "a sequence": (change_of_rows("CREATE SEQUENCE extra"), "a sequence that Kiln has not: extra"),
+    "migrations": (state_between, "migrations that follow codegen_app.0002_retuning"),
+}
+
+
+@pytest.mark.long(but=["a program"])
+@pytest.mark.full
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_backup_that_somebody_changed_is_refused_and_runs_nothing(
+    name: str, here: Installation, there: Installation, tmp_path: Path
+) -> None:
+    site, folder = there, tmp_path / "backup"
+    assert here.manage("backup", folder).returncode == 0
+    change, line = HOSTILE[name]
+    if change is not copy_from_a_program and change is not state_between:
+        # Somebody's own installation, of which the backup is.
+        assert site.manage("restore", folder).returncode == 0
+    change(site, folder)
+    with empty_beside(there) as target:
+        done = target.manage("restore", folder)
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert line in done.stderr
+        assert target.value(LEFT) == 0, "as empty as before"
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.full
+def test_what_a_backup_would_execute_is_not(
+    here: Installation, there: Installation, tmp_path: Path
+) -> None:
+    """Definitions of whoever made it (functions, triggers, defaults) stay behind; its rows come."""
+    folder = tmp_path / "backup"
+    assert here.manage("backup", folder).returncode == 0
+    assert there.manage("restore", folder).returncode == 0
+    change_of_rows(
+        "INSERT INTO auth_group (name) VALUES ('mine');"
+        "CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS $$"
+        " BEGIN COPY (SELECT 1) TO PROGRAM 'touch ran'; RETURN NEW; END $$;"
+        "CREATE TRIGGER evil BEFORE INSERT ON auth_group FOR EACH ROW EXECUTE FUNCTION evil();"
+        "ALTER TABLE auth_group ENABLE ALWAYS TRIGGER evil"
+    )(there, folder)
+    with empty_beside(there) as target:
+        done = target.manage("restore", folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert target.value("SELECT count(*) FROM auth_group WHERE name = 'mine'") == 1
+        evil = "SELECT count(*) FROM pg_proc WHERE proname = 'evil'"
+        assert (there.value(evil), target.value(evil)) == (1, 0)
+        roles = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'kiln_restore%'"
+        assert target.value(roles) == 0
+        assert target.manage("migrate", "--check").returncode == 0
+
+
+LEFT = (
+    "SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace)"
+    " + (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace)"
+)
+
+
+@contextmanager
+def empty_beside(site: Installation) -> Iterator[Installation]:
+    """Another installation on the same server, with nothing in it."""
+    parts = urlsplit(site.url)
+    name = f"{parts.path[1:]}_2"
+    admin = urlunsplit(parts._replace(path="/postgres"))
+    with psycopg.connect(admin, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield Installation(site.var, urlunsplit(parts._replace(path=f"/{name}")))
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture

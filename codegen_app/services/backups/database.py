@@ -18,20 +18,14 @@ from codegen_app.postgres.programs import last_line, versions
 from scheduler.outcome import MachineError
 
 # Who is logged in is nobody else's to have; everybody logs in again.
-_LEFT_OUT = ("django_session",)
+LEFT_OUT = ("django_session",)
 
 
 def dump(file: Path, snapshot: str) -> None:
     """Write all tables as an exported snapshot has them. ``MachineError`` says why it fails."""
-    left_out = [f"--exclude-table-data=public.{table}" for table in _LEFT_OUT]
+    left_out = [f"--exclude-table-data=public.{table}" for table in LEFT_OUT]
     options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
     _run("pg_dump", *options, *left_out, f"--file={file}")
-
-
-def load(file: Path) -> None:
-    """Fill the database, which is empty: with all of it or, where something fails, nothing."""
-    options = ("--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction")
-    _run("pg_restore", *options, f"--dbname={connection.settings_dict['NAME']}", str(file))
 
 
 def is_empty() -> bool:
@@ -52,33 +46,38 @@ def known() -> frozenset[str]:
     return frozenset(f"{app}.{name}" for app, name in names)
 
 
-def _run(program: str, *arguments: str) -> None:
+def _run(name: str, *arguments: str) -> None:
     try:
         done = subprocess.run(
-            [_path(program), *arguments],
+            [program(name), *arguments],
             check=False,
-            env={**os.environ, **_environment(), "LC_ALL": "C"},
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
     except OSError as error:
-        raise MachineError(f"{program} cannot be run: {error.strerror or error}") from None
+        raise MachineError(f"{name} cannot be run: {error.strerror or error}") from None
     if done.returncode != 0:
-        reason = last_line(done.stderr)
-        if "unsupported version" in reason:
-            reason = (
-                "this backup is of a newer PostgreSQL than the server"
-                f" ({_server()}): restore it into a newer one"
-            )
-        raise MachineError(f"{program}: {reason}")
+        raise failed(name, done.stderr)
 
 
-def _path(program: str) -> str:
-    """The oldest of ours that is not older than the server: newer ones write settings into a
-    database that an older server does not know. Of a server that is newer than all of ours, the
-    system's."""
+def failed(name: str, said: str) -> MachineError:
+    """Why a program of PostgreSQL's failed, by the last line that it wrote."""
+    reason = last_line(said)
+    if "unsupported version" in reason:
+        reason = (
+            "this backup is of a newer PostgreSQL than the server"
+            f" ({_server()}): restore it into a newer one"
+        )
+    return MachineError(f"{name}: {reason}")
+
+
+def program(name: str) -> str:
+    """A program's path: the oldest of ours that is not older than the server, since newer ones
+    write settings that an older server does not know. Of a server that is newer than all of ours,
+    the system's."""
     try:
         there = versions()
     except PostgresError:
@@ -86,10 +85,10 @@ def _path(program: str) -> str:
     server = _server()
     fitting = [version for version in there if version >= server]
     if fitting:
-        return str(there[min(fitting)] / "bin" / program)
-    found = shutil.which(program)
+        return str(there[min(fitting)] / "bin" / name)
+    found = shutil.which(name)
     if found is None:
-        raise MachineError(f"{program} is not here: install PostgreSQL's client programs")
+        raise MachineError(f"{name} is not here: install PostgreSQL's client programs")
     return found
 
 
@@ -100,12 +99,13 @@ def _server() -> int:
         return int(cursor.fetchone()[0]) // 10_000
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Where the database is, as libpq's programs take it; a password is in no command line."""
     names = {one.keyword.decode(): one.envvar for one in Conninfo.get_defaults()}
     given = transport.parameters()
-    return {
+    found = {
         variable.decode(): str(value)
         for name, value in given.items()
         if (variable := names.get(name)) is not None
     }
+    return {**os.environ, **found, "LC_ALL": "C"}

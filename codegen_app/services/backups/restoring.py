@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from codegen_app import files
-from codegen_app.services.backups import contents, database
+from codegen_app.services.backups import contents, database, loading
 from codegen_app.services.backups.contents import Manifest
 from scheduler.outcome import UserError
 
@@ -21,8 +21,9 @@ def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
 
     What was under way when the backup was taken is given to a worker again once its lease is over.
     Raises ``UserError`` where the folder holds no whole backup, is of a newer Kiln, or the database
-    has tables already: then nothing was written; ``MachineError`` where there is no room or
-    PostgreSQL refuses: then the database is as empty as before.
+    has tables already: then nothing was written; for rows that are none of Kiln's, and
+    ``MachineError`` where there is no room or PostgreSQL refuses: then the database is as empty as
+    before.
     """
     manifest = contents.read(folder)
     newer = sorted({*manifest.migrations} - database.known())
@@ -37,7 +38,7 @@ def restore(folder: Path, say: Callable[[str], None]) -> Manifest:
     if not contents.dump_file(folder).is_file():
         raise UserError(f"{contents.dump_file(folder)} is missing: the backup is not whole")
     _put_all(folder, manifest, say)
-    database.load(contents.dump_file(folder))
+    loading.load(contents.dump_file(folder), manifest.migrations)
     say("the database is filled")
     connection.close()
     call_command("migrate", interactive=False, verbosity=0)
