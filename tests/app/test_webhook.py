@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from queue import Empty
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codegen_app.services.notifying import addresses, webhook
 from codegen_app.services.notifying.attempt import Attempt, Came
@@ -70,7 +72,30 @@ OWN = [
     *("198.18.0.1", "::1", "::", "fe80::1", "fc00::1", "fd12::1", "fec0::1", "ff02::1"),
     *("::ffff:10.0.0.1", "::ffff:127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b::7f00:1"),
     *("64:ff9b:1::10.0.0.1", "2002:0a00:0001::1", "::10.0.0.1", "2001:0:53aa:64c::f5ff:fffe"),
+    *("168.63.129.16", "::ffff:168.63.129.16", "64:ff9b::168.63.129.16", "192.88.99.1"),
+    *("3fff::1", "3fff:fff:ffff::1", "5f00::1", "2001:db8::1", "::ffff:0:10.0.0.1"),
+    *("fe80::1%eth0", "2002:808:808::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"),
 ]
+
+
+@given(
+    st.sampled_from(["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"]),
+    st.integers(0, 2**16 - 1),
+)
+def test_an_own_address_is_not_reached_in_any_form_of_ipv6(network: str, host: int) -> None:
+    """Mapped, translated (NAT64, RFC 8215, SIIT), compatible, 6to4, Teredo."""
+    own = int(ip_network(network).network_address) + host
+    forms = {
+        "mapped": (0xFFFF << 32) + own,
+        "siit": (0xFFFF << 48) + own,
+        "nat64": (0x64FF9B << 96) + own,
+        "rfc8215": (0x64FF9B0001 << 80) + own,
+        "compatible": own,
+        "6to4": (0x2002 << 112) + (own << 80) + 1,
+        "teredo": (0x20010000 << 96) + (own ^ 0xFFFFFFFF),
+    }
+    for form, number in forms.items():
+        assert not addresses.is_allowed(IPv6Address(number), []), (form, IPv6Address(number))
 
 
 @pytest.mark.parametrize("address", OWN)

@@ -26,8 +26,21 @@ IpNetwork = IPv4Network | IPv6Network
 LONGEST = 2000
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
-# Of protocols between routers; ``is_global`` counts parts of them as public.
-_PROTOCOLS = (ip_network("192.0.0.0/24"), ip_network("192.88.99.0/24"))
+# What ``is_global`` counts as public, in whole or in part, or does in some versions of Python: of
+# protocols between routers, Azure's host agent (its metadata and DNS), AS112's and relays'
+# anycast, documentation (RFC 9637), segment routing (RFC 9602), and IPv4 addresses written as IPv6
+# ones (RFC 4291: compatible, translated), in whatever network they are.
+_NOT_PUBLIC = tuple(
+    map(
+        ip_network,
+        (
+            *("192.0.0.0/24", "192.88.99.0/24", "192.31.196.0/24", "192.52.193.0/24"),
+            *("192.175.48.0/24", "168.63.129.16/32"),
+            *("3fff::/20", "5f00::/16", "2001::/23", "2001:db8::/32", "100::/32"),
+            *("64:ff9b:1::/48", "2620:4f:8000::/48", "::/96", "::ffff:0:0:0/96"),
+        ),
+    )
+)
 
 
 class NotAllowedError(Exception):
@@ -103,6 +116,8 @@ def _reached(address: IpAddress) -> IpAddress:
 def _is_public(address: IpAddress) -> bool:
     if address.is_multicast or address.is_reserved or not address.is_global:
         return False
+    if any(address in network for network in _NOT_PUBLIC):
+        return False
     if isinstance(address, IPv6Address):  # tunnels end in whatever IPv4 network they name
         return not (address.is_site_local or address.sixtofour or address.teredo)
-    return not any(address in network for network in _PROTOCOLS)
+    return True
