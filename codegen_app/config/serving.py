@@ -7,6 +7,8 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from codegen_app.config import fencing
+
 _LEAST_KEY = 32  # characters: 128 bits at the least, however they are written
 GUNICORN_GIVES_UP = 4  # its exit status for an application that cannot be loaded
 
@@ -53,7 +55,8 @@ def _https(settings: Any) -> list[str]:
 
 
 def check(settings: Any) -> None:
-    """End the process with one line where something is missing, or cannot be read."""
+    """End the process with one line where something is missing, or cannot be read; say what is
+    refused for want of the fence."""
     try:
         found = problems(settings)
     except ImproperlyConfigured as error:
@@ -62,3 +65,6 @@ def check(settings: Any) -> None:
         sys.stderr.write("".join(f"kiln: {line}\n" for line in found))
         sys.stderr.flush()
         sys.exit(GUNICORN_GIVES_UP)
+    if line := fencing.refusal(settings.FENCE):
+        sys.stderr.write(f"kiln: {line}\n")
+        sys.stderr.flush()

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.config import broker, env, sign_in, storage, tracing
+from codegen_app.config import broker, env, fencing, sign_in, storage, tracing
 from codegen_app.config.layout import LAYOUT
 from codegen_app.postgres import cluster_for
 
@@ -193,9 +193,10 @@ FILE_UPLOAD_HANDLERS = [
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's rows to choose among, and some
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
-# Whether work goes on where compilers, kernels and readers of files cannot be kept to their own.
-FENCE = env.choice("KILN_FENCE", ("available", "required"))
-if FENCE == "required":
+# What goes on where compilers, kernels and readers of files cannot be kept to their own: all but
+# reading what others send, nothing, or all.
+FENCE = env.choice("KILN_FENCE", (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL))
+if FENCE == fencing.REQUIRED:
     env.require_fence()
 
 # Where the engine keeps compiled code and the cases it measures.

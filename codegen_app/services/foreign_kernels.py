@@ -15,6 +15,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import QuerySet
 
+from codegen_app.config import fencing
 from codegen_app.models import OPEN_STATES, ForeignKernel, State
 from codegen_app.services import artifacts, audit, queue, work
 from scheduler import targets
@@ -42,6 +43,7 @@ def ask(
 ) -> ForeignKernel:
     """A row for a file and its launch. Raises ``UserError`` for a launch that is none, and where
     that person has too many open."""
+    fencing.need(settings.FENCE)
     read_launch(launch)
     with transaction.atomic():
         mine = ForeignKernel.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
@@ -103,6 +105,7 @@ def run(row: ForeignKernel) -> None:
 
 
 def _done(row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str]) -> dict[str, Any]:
+    fencing.need(settings.FENCE)  # this worker's, on another machine perhaps
     board = _board(row)
     text = read_launch(row.launch)
     with tempfile.TemporaryDirectory(prefix="kiln-kernel-") as folder:

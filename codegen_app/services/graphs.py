@@ -12,6 +12,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, connection, transaction
 
 from codegen_app import files
+from codegen_app.config import fencing
 from codegen_app.models import Artifact, Graph, GraphNode, State
 from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.services import (
@@ -43,9 +44,12 @@ def import_graph(
 ) -> tuple[Graph, bool]:
     """Record the graph in ``file`` and ask for its preparation; also whether it is new.
 
-    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, and for an
-    unknown target; nothing is recorded then.
+    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, for an
+    unknown target, and for an account's (``actor``) where the fence does not let files of others be
+    read; nothing is recorded then.
     """
+    if actor is not None:
+        fencing.need(settings.FENCE)
     size = file.stat().st_size
     if size > settings.GRAPH_FILE_MAX_BYTES:
         limit = settings.GRAPH_FILE_MAX_BYTES

@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from codegen_app.config import fencing
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers, controls
@@ -77,6 +79,8 @@ class WorkerHeartbeat:
         self._write(facts)
 
     def _facts(self) -> dict[str, object]:
+        if line := fencing.refusal(settings.FENCE):
+            log.warning("%s", line)
         found = probe()
         for one in found:
             if not isinstance(one, DeviceInfo):

@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, F
 
+from codegen_app.config import fencing
 from codegen_app.models import Environment, ResultImport
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
@@ -87,6 +89,7 @@ class Devices:
 
     workers: tuple[WorkerRow, ...]
     fences: tuple[FenceRow, ...]
+    refusal: str  # why files of others are not read where pages are made; "" where they are
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
     kiln: str  # the version that serves the page
@@ -119,6 +122,7 @@ def devices() -> Devices:
     return Devices(
         workers=workers,
         fences=_fences(workers),
+        refusal=fencing.refusal(settings.FENCE),
         environments=tuple(
             EnvironmentRow(
                 digest=row.digest,

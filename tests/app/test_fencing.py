@@ -1,0 +1,97 @@
+"""Where the fence is not whole, what others send is read only if the operator said so."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+import scheduler.fence
+from codegen_app.config import fencing, serving
+from codegen_app.models import ForeignKernel, Graph
+from codegen_app.services import foreign_kernels, graphs
+from scheduler import samples
+from scheduler.fence import Part, Statement
+from scheduler.outcome import UserError
+
+pytestmark = pytest.mark.django_db
+NOTE = "any file of this user can be read and written: the kernel has no Landlock"
+
+
+@pytest.fixture
+def no_landlock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    parts = (Part("files", False, NOTE), Part("another user", False, "", needed=False))
+    monkeypatch.setattr(scheduler.fence, "in_force", lambda: Statement(parts))
+    settings.FENCE = fencing.AVAILABLE
+
+
+@pytest.fixture
+def importer(client: Client) -> Client:
+    user = User.objects.create_user("ada")
+    user.user_permissions.add(Permission.objects.get(codename="import_graph"))
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_uploads_are_refused_in_a_line_that_says_how_to_mend_it(
+    importer: Client, settings: Any
+) -> None:
+    file = SimpleUploadedFile("model.pt2", b"no model")
+    answer = importer.post("/import", {"file": file}, headers={"Accept": "application/json"})
+    assert answer.status_code == 422
+    [error] = answer.json()["errors"]
+    assert NOTE in error["text"]
+    assert "KILN_FENCE=optional" in error["text"]
+    with pytest.raises(UserError, match="KILN_FENCE=optional"):
+        board = foreign_kernels.boards()[0]
+        user = User.objects.get()
+        foreign_kernels.ask(BytesIO(b""), "a.s", "", board, user)
+    with pytest.raises(UserError, match="KILN_FENCE=optional"):  # on a worker's machine
+        foreign_kernels._done(ForeignKernel(), SimpleNamespace(), {})  # type: ignore[arg-type]
+    assert not Graph.objects.exists()
+    assert not ForeignKernel.objects.exists()
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_the_operator_s_own_files_and_an_accepted_risk_are_not_refused(settings: Any) -> None:
+    path = samples.path("llama_2layer")
+    assert graphs.import_graph(path, "llama", [], None)[1], "who imports it reads any file anyway"
+    user = User.objects.create_user("ada")
+    with pytest.raises(UserError):
+        graphs.import_graph(path, "llama", [], user)
+    settings.FENCE = fencing.OPTIONAL
+    graph, is_new = graphs.import_graph(path, "llama", [], user)
+    assert graph.name == "llama"
+    assert not is_new
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_the_page_of_devices_and_the_start_say_so(
+    importer: Client,
+    settings: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "problems", lambda _: [])
+    for choice, is_said in ((fencing.AVAILABLE, True), (fencing.OPTIONAL, False)):
+        settings.FENCE = choice
+        assert ("are not read on this machine" in importer.get("/devices").content.decode()) is (
+            is_said
+        )
+        serving.check(settings)
+        said = capsys.readouterr().err
+        assert (said.count("\n"), NOTE in said) == ((1, True) if is_said else (0, False))
+
+
+def test_with_a_whole_fence_nothing_is_refused(settings: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        scheduler.fence, "in_force", lambda: Statement((Part("files", True, "by Landlock"),))
+    )
+    for choice in (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL):
+        assert fencing.refusal(choice) == ""
