@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
+from django.urls.resolvers import URLResolver
 
 from codegen_app.access import permissions
 from codegen_app.access.permissions import (
@@ -210,6 +214,92 @@ def test_the_views_ask_for_the_permission_too(world: World, rf: RequestFactory) 
             request.user = user
             with pytest.raises(rules.PermissionDenied):
                 found.func(request, *found.args, **found.kwargs)
+
+
+def test_a_login_is_no_token(client: Client) -> None:
+    """Operations of programs answer nobody without a token, an administrator neither."""
+    tried = 0
+    for role in ("anonymous", "admin"):
+        if role == "admin":
+            client.force_login(account(role))
+        for _, name, address in all_addresses():
+            if name.startswith("api_") and TABLE[name][1] == ANYBODY:
+                for method in TABLE[name][0]:
+                    assert client.generic(method, address).status_code == 401, (method, address)
+                    tried += 1
+    assert tried >= 20
+
+
+# What anybody may ask for: to log in, and Django's redirects to that.
+_ELSEWHERE = ("/login/", "/admin/", "/password")  # of one's own account
+_OPEN = {"login", "logout", "sign_in", "signed_in", ""}
+# Of the admin, what staff sees whatever it may do; the pages of rows ask for their permission.
+_OF_STAFF = {"index", "login", "logout", "password_change", "password_change_done", "jsi18n"}
+
+
+def all_addresses() -> Iterator[tuple[str, str, str]]:
+    """Namespace, name and an address of every pattern that the site has, from its resolver."""
+
+    def walk(found: Any, before: str, namespace: str) -> Iterator[tuple[str, str, str]]:
+        for one in found:
+            route = before + str(one.pattern)
+            if isinstance(one, URLResolver):
+                yield from walk(one.url_patterns, route, one.namespace or namespace)
+            else:
+                yield namespace, one.name or "", "/" + _filled(route)
+
+    yield from walk(get_resolver().url_patterns, "", "")
+
+
+def _filled(route: str) -> str:
+    route = re.sub(r"\(\?P<app_label>(\w+)[^)]*\)", r"\1", route)
+    route = re.sub(r"\(\?P<\w+>[^)]*\)", "x", route)
+    route = re.sub(r"<int:\w+>", "1", route)
+    return (
+        re.sub(r"<(?:\w+:)?\w+>", "a", route).replace("^", "").replace("$", "").replace("\\Z", "")
+    )
+
+
+def is_allowed(role: str, namespace: str, name: str, method: str) -> bool:
+    """By the table; of the admin staff has what asks for no permission."""
+    if namespace == "admin":
+        return role == "admin" or (role == "staff" and name in _OF_STAFF)
+    if name in _OPEN:
+        return True
+    methods, permission = TABLE[name]
+    if method not in methods:
+        return False
+    if permission in ("", LOGIN):
+        return role != "anonymous"
+    return permission == ANYBODY or role in (permission, "admin")
+
+
+@pytest.mark.long(but=["anonymous", "staff"])
+@pytest.mark.full
+@pytest.mark.parametrize("role", [*ROLES, "staff"])
+def test_nothing_is_open_that_should_not_be(role: str, client: Client) -> None:
+    """Every address of the resolver, with every method, through the whole site: who may not is
+    led to the login or refused."""
+    client.raise_request_exception = False
+    if role != "anonymous":
+        user = account(role)
+        User.objects.filter(pk=user.pk).update(is_staff=role in ("staff", "admin"))
+        client.force_login(user)
+    seen: Counter[str] = Counter()
+    for namespace, name, address in all_addresses():
+        for method in METHODS:
+            if is_allowed(role, namespace, name, method):
+                continue
+            answer = client.generic(method, address)
+            where = answer.headers.get("Location", "")
+            refused = answer.status_code in (401, 403, 404, 405)
+            to_login = answer.status_code in (301, 302) and where.startswith(_ELSEWHERE)
+            assert refused or to_login, (method, address, answer.status_code, where)
+            if namespace == "admin" and method == "GET" and name != "login":
+                assert to_login or answer.status_code in (403, 404), (address, answer.status_code)
+            seen[namespace] += 1
+    assert seen[""] > 5 * len(TABLE), "most methods are no address's"
+    assert role == "admin" or seen["admin"] > 100
 
 
 class Endless(io.RawIOBase):
