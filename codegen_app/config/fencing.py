@@ -7,7 +7,7 @@ from scheduler.outcome import UserError
 AVAILABLE, REQUIRED, OPTIONAL = "available", "required", "optional"
 
 
-def refusal(choice: str) -> str:
+def uploads_disabled_reason(choice: str) -> str:
     """Why no file of others is read here, in one line; "" where they are.
 
     With ``OPTIONAL`` the operator has accepted what a missing part of the fence means.
@@ -26,5 +26,5 @@ def refusal(choice: str) -> str:
 
 def need(choice: str) -> None:
     """Raise ``UserError`` where no file of others is read here."""
-    if line := refusal(choice):
+    if line := uploads_disabled_reason(choice):
         raise UserError(line)

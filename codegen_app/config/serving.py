@@ -65,6 +65,6 @@ def check(settings: Any) -> None:
         sys.stderr.write("".join(f"kiln: {line}\n" for line in found))
         sys.stderr.flush()
         sys.exit(GUNICORN_GIVES_UP)
-    if line := fencing.refusal(settings.FENCE):
+    if line := fencing.uploads_disabled_reason(settings.FENCE):
         sys.stderr.write(f"kiln: {line}\n")
         sys.stderr.flush()

@@ -72,7 +72,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._answered = time.time()
-        self._was_refused = False
+        self._is_rejected = False
         self._lingers_until = 0.0  # 0 for a connection that is no such one
 
     def handle_close(self) -> None:
@@ -94,15 +94,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         """Take what arrived; of a refused request's rest nothing."""
         if self._lingers_until:
             return False
-        taken = bool(super().received(data))
-        self._was_refused |= any(one.error for one in self.requests)
-        return taken
+        accepted = bool(super().received(data))
+        self._is_rejected |= any(one.error for one in self.requests)
+        return accepted
 
     def handle_write(self) -> None:
         """Send, or close. After a refusal only our side is closed at first: a client that is still
         sending its body would be reset, and never see the answer."""
         over = self.close_when_flushed and not self.total_outbufs_len and not self.requests
-        if over and self._was_refused and not self._lingers_until:
+        if over and self._is_rejected and not self._lingers_until:
             self.close_when_flushed = False
             self._lingers_until = time.monotonic() + LINGER_S
             with suppress(OSError):  # it is gone already

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from waitress.task import ErrorTask as PlainErrorTask
 
 from codegen_app.access.programs import API
-from codegen_app.views.errors import Unavailable, refusal, too_large
+from codegen_app.views.errors import Unavailable, error_response, too_large
 
 _JSON = "application/json"
 log = logging.getLogger(__name__)
@@ -67,17 +67,17 @@ class ErrorTask(PlainErrorTask):  # type: ignore[misc]
         self.write(response.content)
 
 
-def _answer(refused: Any) -> HttpResponse:
+def _answer(parsed: Any) -> HttpResponse:
     """The answer to what waitress parsed, perhaps in part."""
     request = HttpRequest()
-    headers = getattr(refused, "headers", {})
-    request.path = request.path_info = getattr(refused, "path", "") or "/"
+    headers = getattr(parsed, "headers", {})
+    request.path = request.path_info = getattr(parsed, "path", "") or "/"
     request.META = {"HTTP_ACCEPT": headers.get("ACCEPT", "*/*")}
-    error = refused.error
+    error = parsed.error
     if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        reason = too_large(refused.limit)
+        reason = too_large(parsed.limit)
     else:
         reason = Unavailable("Not taken", f"{error.reason}: {error.body}", 0)
-    response = refusal(request, error.code, reason)
+    response = error_response(request, error.code, reason)
     response.headers["Cache-Control"] = "no-store"
     return response

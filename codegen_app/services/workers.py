@@ -79,7 +79,7 @@ class WorkerHeartbeat:
         self._write(facts)
 
     def _facts(self) -> dict[str, object]:
-        if line := fencing.refusal(settings.FENCE):
+        if line := fencing.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
         found = probe()
         for one in found:

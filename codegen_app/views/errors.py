@@ -74,14 +74,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Django's ``handler500``, called while the exception is handled."""
     reason = _reason(sys.exc_info()[1])
     status = 503 if reason.retry_after_s else 500
-    response = refusal(request, status, reason)
+    response = error_response(request, status, reason)
     if reason.retry_after_s:
         response.headers["Retry-After"] = str(reason.retry_after_s)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def refusal(request: HttpRequest, status: int, reason: Unavailable) -> HttpResponse:
+def error_response(request: HttpRequest, status: int, reason: Unavailable) -> HttpResponse:
     """A page, or JSON for a program."""
     if wants_json(request):
         return JsonResponse({"error": reason.title, **asdict(reason)}, status=status)
@@ -99,14 +99,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler400``: what it takes for no request of an honest client, or for too large
     a form."""
     if isinstance(exception, RequestDataTooBig):
-        return refusal(request, 413, too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+        return error_response(request, 413, too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
     if isinstance(exception, DisallowedHost):
         text = "This site is not called as the request's Host says: the operator names its hosts."
     elif isinstance(exception, TooManyFieldsSent | TooManyFilesSent):
         text = "The form has more fields or files than any of ours."
     else:
         text = "The request cannot be read: its address, headers or form are malformed."
-    return refusal(request, 400, Unavailable("Not taken", text, 0))
+    return error_response(request, 400, Unavailable("Not taken", text, 0))
 
 
 def no_token(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's
@@ -115,7 +115,7 @@ def no_token(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: A
         "The form was sent from another site, or from a page that was opened before you logged in:"
         " open the page again and send it from there. Nothing was changed."
     )
-    return refusal(request, 403, Unavailable("Not taken", text, 0))
+    return error_response(request, 403, Unavailable("Not taken", text, 0))
 
 
 def too_large(limit: int) -> Unavailable:

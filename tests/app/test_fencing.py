@@ -94,4 +94,4 @@ def test_with_a_whole_fence_nothing_is_refused(settings: Any, monkeypatch: Any) 
         scheduler.fence, "in_force", lambda: Statement((Part("files", True, "by Landlock"),))
     )
     for choice in (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL):
-        assert fencing.refusal(choice) == ""
+        assert fencing.uploads_disabled_reason(choice) == ""

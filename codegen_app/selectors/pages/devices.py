@@ -89,7 +89,7 @@ class Devices:
 
     workers: tuple[WorkerRow, ...]
     fences: tuple[FenceRow, ...]
-    refusal: str  # why files of others are not read where pages are made; "" where they are
+    uploads_disabled_reason: str  # where pages are made; "" where they are read
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
     kiln: str  # the version that serves the page
@@ -122,7 +122,7 @@ def devices() -> Devices:
     return Devices(
         workers=workers,
         fences=_fences(workers),
-        refusal=fencing.refusal(settings.FENCE),
+        uploads_disabled_reason=fencing.uploads_disabled_reason(settings.FENCE),
         environments=tuple(
             EnvironmentRow(
                 digest=row.digest,

@@ -28,6 +28,11 @@ def dump(file: Path, snapshot: str) -> None:
     _run("pg_dump", *options, *left_out, f"--file={file}")
 
 
+def command_for_rows(file: Path) -> tuple[str, ...]:
+    """What writes the rows of a dump out as text."""
+    return program("pg_restore"), "--data-only", "--file=-", str(file)
+
+
 def is_empty() -> bool:
     """Whether there is no table yet."""
     return not connection.introspection.table_names()
@@ -63,9 +68,9 @@ def _run(name: str, *arguments: str) -> None:
         raise failed(name, done.stderr)
 
 
-def failed(name: str, said: str) -> MachineError:
+def failed(name: str, stderr: str) -> MachineError:
     """Why a program of PostgreSQL's failed, by the last line that it wrote."""
-    reason = last_line(said)
+    reason = last_line(stderr)
     if "unsupported version" in reason:
         reason = (
             "this backup is of a newer PostgreSQL than the server"

@@ -56,11 +56,11 @@ def _migrate(migrations: Collection[str]) -> None:
     """Without what follows migrations (``post_migrate``), which is of the newest tables alone."""
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    wanted = {node for node in graph.nodes if ".".join(node) in migrations}
+    recorded = {node for node in graph.nodes if ".".join(node) in migrations}
     leaves = [
         node
-        for node in wanted
-        if not wanted & {child.key for child in graph.node_map[node].children}
+        for node in recorded
+        if not recorded & {child.key for child in graph.node_map[node].children}
     ]
     plan = [step for step, _ in executor.migration_plan(leaves)]
     if unknown := sorted({f"{step.app_label}.{step.name}" for step in plan} - set(migrations)):
@@ -152,14 +152,13 @@ def _able_to_write_alone(
 @contextmanager
 def _written_out(file: Path) -> Iterator[IO[bytes]]:
     """The dump's rows as text; ``MachineError`` where it is no dump, once it is read to its end."""
-    command = (database.program("pg_restore"), "--data-only", "--file=-", str(file))
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as stderr,
         subprocess.Popen(
-            command,
+            database.command_for_rows(file),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             env=database.environment(),
         ) as process,
     ):
@@ -171,8 +170,8 @@ def _written_out(file: Path) -> Iterator[IO[bytes]]:
             raise
         process.stdout.close()
         if process.wait() != 0:
-            said.seek(0)
-            raise database.failed("pg_restore", said.read().decode(errors="replace"))
+            stderr.seek(0)
+            raise database.failed("pg_restore", stderr.read().decode(errors="replace"))
 
 
 def _columns(cursor: Any, table: str) -> frozenset[str]:

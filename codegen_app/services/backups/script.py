@@ -1,4 +1,4 @@
-"""A dump's rows as ``pg_restore --data-only`` writes them out: a text of a few kinds of lines.
+"""A dump's rows as ``pg_restore`` writes them out: a text of a few kinds of lines.
 
 Whoever made the dump chose its statements, and what stands where rows end. Any line beside those
 that are known is refused.
