@@ -334,8 +334,9 @@ def test_page_json_markdown_api_and_client_agree(
 
 
 def test_the_client_says_to_ci_whether_something_regressed(
-    transactional_db: None, live_server: Any, tmp_path: Path, capsys: Any
+    transactional_db: None, live_server: Any, tmp_path: Path, capsys: Any, settings: Any
 ) -> None:
+    settings.SITE_URL = live_server.url
     old, new = each_status()
     _, text = tokens.make(User.objects.create_superuser("ci"), "CI", ["read"], None)
     (tmp_path / "token").write_text(text)
