@@ -23,6 +23,7 @@ from scheduler.frontends.arguments import (
     value_names,
 )
 from scheduler.frontends.fields import Json, field, name_of, optional, tagged
+from scheduler.frontends.foreach import with_single_ops
 from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.offsets import counted_from_the_tensor, first_element
@@ -103,7 +104,7 @@ def read(path: Path, name: str | None = None) -> Graph:
         with counted("reading", READING_STEPS.of(nodes)):
             graph = _Reader(document).graph(path.stem if name is None else name)
             check_graph(graph)
-            graph = with_inner_tensors(graph)
+            graph = with_single_ops(with_inner_tensors(graph))
             graph = with_written_inputs(with_written_statistics(graph))
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error

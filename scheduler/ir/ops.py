@@ -6,7 +6,7 @@ The rows are in ``lowering/ops/``, the lowest layer that sees all their columns.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -39,7 +39,8 @@ class Elements(StrEnum):
     COMPUTED = "computed"
     COPIED = "copied"  # an argument's own, at other places of a new tensor
     VIEWED = "viewed"  # the first argument's own, in its memory
-    VIEWED_IF_CONTIGUOUS = "viewed if contiguous"
+    RESHAPED = "reshaped"  # viewed where strides allow it
+    VIEWED_IF_CONTIGUOUS = "viewed if contiguous"  # by the argument ``memory_format``
     VIEWED_UNLESS_TRAINING = "viewed unless training"  # by the argument ``train``
     CONVERTED = "converted"  # the first argument's in another type; in its type, viewed
     CONVERTED_COPY = "converted copy"
@@ -161,6 +162,7 @@ def op(
 # In-place forms whose functional form has another name or overload.
 _INPLACE_NAMES = MappingProxyType(
     {
+        "aten.transpose_.default": "aten.transpose.int",
         "aten.pow_.Scalar": "aten.pow.Tensor_Scalar",
         "aten.pow_.Tensor": "aten.pow.Tensor_Tensor",
         "aten.__iand__.Tensor": "aten.__and__.Tensor",
@@ -169,6 +171,9 @@ _INPLACE_NAMES = MappingProxyType(
         "aten.__ior__.Scalar": "aten.__or__.Scalar",
     }
 )
+
+
+_OUT = "_out"  # at the end of an overload that writes its result to an argument
 
 
 def functional_target(target: str) -> str:
@@ -184,6 +189,26 @@ def functional_target(target: str) -> str:
     return f"aten.{name[:-1]}.{overload}" if inplace else target
 
 
+def forms(target: str) -> Iterator[str]:
+    """The ops that compute what this one does, without writing to an argument, the likeliest first:
+    overloads of in-place ops and of those with ``out`` are not always called as the plain ones.
+
+    ``aten.floor_divide_.Tensor`` → ``aten.floor_divide.Tensor``, ``aten.floor_divide.default``.
+    """
+    plain = functional_target(target)
+    yield plain
+    name, _, overload = plain.rpartition(".")
+    others: tuple[str, ...] = ()
+    if plain != target:
+        others = ("default", "Tensor", "Tensor_Tensor")
+    elif overload == "out":
+        others = ("Tensor", "default")
+    elif overload.endswith(_OUT):
+        which = overload.removesuffix(_OUT)
+        others = (which, f"dim_{which}", "default")
+    yield from (f"{name}.{each}" for each in others)
+
+
 def is_in_place(target: str) -> bool:
     """Whether an op's name says that it writes to its first argument, as torch's rule for names is:
     ``aten.add_.Tensor``, ``mylib.scale_.default``."""
@@ -191,19 +216,22 @@ def is_in_place(target: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def overload_of(row: Op, target: str) -> Overload:
-    """The form of a row that a node's target names, in place or not.
+def overload_of(row: Op, target: str, form: str) -> Overload:
+    """The form of a row that a node's target names, in place or not; ``form`` is one of its own.
 
     In place, an op that only views its argument changes a tensor's shape or history, not its
     elements, and torch.export lets all later nodes use its result: it mutates nothing. The overload
     ``out`` writes its result to the argument of that name.
     """
-    functional = functional_target(target)
-    overload = functional.removeprefix(row.name).removeprefix(".")
-    params = read_signature(row.signatures[overload])
-    writes = functional != target and row.elements is not Elements.VIEWED
-    mutates = "out" if overload == "out" else params[0].name if writes else ""
-    return Overload(target, row, params, mutates=mutates)
+    params = read_signature(row.signatures[form.removeprefix(row.name).removeprefix(".")])
+    if target.endswith((".out", _OUT)):
+        if all(param.name != "out" for param in params):
+            params = (*params, Param("out", required=True, keyword_only=True))
+        return Overload(target, row, params, mutates="out")
+    writes = form != target and row.elements is not Elements.VIEWED
+    # ``polygamma`` has its order first, ``dropout`` calls what it writes its input.
+    written = next((param.name for param in params if param.name == "self"), params[0].name)
+    return Overload(target, row, params, mutates=written if writes else "")
 
 
 @cache

@@ -43,7 +43,7 @@ from scheduler.lowering.channels_last_regions import reordered
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.externs import SIZED
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import UNKNOWN, find
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
@@ -287,6 +287,18 @@ class _Lowering:
 
     def _extern(self, node: Node, reason: str) -> None:
         """The node as a call of the reference: its tensors as views, its results in memory."""
+        by_name = [name for name, given in node.kwargs.items() if isinstance(given, Ref)]
+        if by_name and reason == UNKNOWN:
+            raise UserError(
+                f"{where(node)} is no op that is known here, and may write to its argument "
+                f"{by_name[0]!r}: export the model with run_decompositions()"
+            )
+        if not node.outputs:
+            raise UserError(
+                f"{where(node)} makes no value: it is there for what it writes, and the file does "
+                f"not say what that is ({reason}); export the model with run_decompositions(), or "
+                "have the op return what it makes"
+            )
         late = self._new_sizes(node)
         if self._inner and (late or not self._b.externs_inside):
             raise Unsupported(f"{node.target} in its inner graph: {reason}")

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import Mod
 from scheduler.ir.promotion import Operand, result_type
 from scheduler.ir.values import Cast, Const, IndexValue, Load, Value
 from scheduler.lowering import trees
@@ -396,6 +397,22 @@ def triangle(keep: str) -> Callable[..., Tensor]:
         return stored(b, Tensor(self.size, self.dtype, read))
 
     return rule
+
+
+def fill_diagonal(
+    b: Builder, self: Tensor, fill_value: Argument, *, wrap: Argument = False
+) -> Tensor:
+    """Of a matrix with ``wrap`` the diagonal begins anew, a row below its end."""
+
+    def read(index: Index) -> Value:
+        first = index[0]
+        if wrap and len(index) == 2:
+            first = Mod(first, self.size[1] + 1)
+        on = (call("eq", trees.index_value(first), trees.index_value(other)) for other in index[1:])
+        value = self.at(index)
+        return trees.masked(trees.both(*on), element(fill_value, (), self.dtype), value)
+
+    return stored(b, Tensor(self.size, self.dtype, read))
 
 
 def logical_not(b: Builder, self: Tensor) -> Tensor:

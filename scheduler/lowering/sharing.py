@@ -5,11 +5,11 @@ Lowered values share nothing (``aliasing.py`` makes writes functional); this onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from scheduler.ir.graph import Graph, Node, Ref
-from scheduler.ir.ops import Elements, UnsupportedOpError, is_in_place
-from scheduler.lowering import layout
+from scheduler.ir.graph import Argument, Graph, Node, Ref
+from scheduler.ir.ops import Elements, Overload, UnsupportedOpError, is_in_place
+from scheduler.lowering import view_strides
 from scheduler.lowering.errors import naming, where
 from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
@@ -24,6 +24,8 @@ class SharedMemory:
         self._last_use = last_use
         self._roots: dict[str, str] = {}
         self._members: dict[str, list[str]] = {}
+        self._uncertain: set[str] = set()
+        self._inputs = {given.name for given in graph.inputs}
 
     def root(self, name: str) -> str:
         """The value whose memory this one is."""
@@ -37,11 +39,21 @@ class SharedMemory:
             return self._note_unknown(node)
         given = found.bind(node)
         first = given[found.mutates] if found.mutates else next(iter(given.values()), None)
+        if isinstance(first, tuple) and found.op.elements is Elements.VIEWED:
+            for source, output in zip(first, node.outputs, strict=False):
+                if isinstance(source, Ref):
+                    self._share(source.name, (output,))
+            return None
         if not isinstance(first, Ref):
             return None
-        if found.mutates or self._shares(found.op.elements, first.name, node):
-            self._share(first.name, node)
+        shares = True if found.mutates else self._shares(found, given, first.name, node)
+        if shares is not False:
+            self._share(first.name, node.outputs, certain=bool(shares))
         return first.name if found.mutates else None
+
+    def shares(self, name: str) -> bool:
+        """Whether a value is memory of another, as far as that is known."""
+        return name in self._roots
 
     def _note_unknown(self, node: Node) -> str | None:
         """Of an op without a row its name says it: one that writes in place ends in ``_``, and
@@ -54,32 +66,58 @@ class SharedMemory:
             return None
         if before.size != after.size:
             return None
-        self._share(first.name, node)
+        self._share(first.name, node.outputs)
         return first.name
 
-    def _share(self, source: str, node: Node) -> None:
+    def _share(self, source: str, outputs: Sequence[str], *, certain: bool = True) -> None:
         root = self.root(source)
-        self._roots.update(dict.fromkeys(node.outputs, root))
-        self._members.setdefault(root, [root]).extend(node.outputs)
+        self._roots.update(dict.fromkeys(outputs, root))
+        self._members.setdefault(root, [root]).extend(outputs)
+        if not certain or source in self._uncertain:
+            self._uncertain.update(outputs)
 
     def others(self, node: Node, written: str, position: int) -> list[str]:
-        """What else shows the memory that an in-place op writes, and is used after it."""
+        """What else shows the memory that an in-place op writes, and is used after it.
+
+        ``UserError`` where it is not known of one whether it does.
+        """
         root = self.root(written)
         alive = [n for n in self._members[root] if self._last_use.get(n, -1) > position]
         self._members[root] = alive
-        return [name for name in alive if name != written and name not in node.outputs]
+        others = [name for name in alive if name != written and name not in node.outputs]
+        seen = [*others, root] if root in self._inputs else others
+        doubts = [name for name in others if name in self._uncertain]
+        if written in self._uncertain and seen:
+            doubts.append(written)
+        if doubts:
+            raise UserError(
+                f"writes to {written!r} in place, and whether {doubts[0]!r} is memory of {root!r} "
+                "or a copy depends on sizes: export the model with run_decompositions()"
+            )
+        return others
 
-    def _shares(self, elements: Elements, source: str, node: Node) -> bool:
-        meta = self._graph.tensors.get(source)
-        if meta is None:
+    def _shares(
+        self, found: Overload, given: Mapping[str, Argument], source: str, node: Node
+    ) -> bool | None:
+        """Whether the result is the first argument's memory; None where that depends on sizes."""
+        before = self._graph.tensors.get(source)
+        after = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
+        if before is None or after is None:
             return False
-        if elements is Elements.CONVERTED:
-            return meta.dtype is self._graph.tensors[node.outputs[0]].dtype
-        if elements is Elements.VIEWED_IF_CONTIGUOUS:
-            return meta.stride == layout.contiguous(meta.size)
-        if elements is Elements.VIEWED_UNLESS_TRAINING:
-            return find(node.target).bind(node).get("train") is False
-        return elements is Elements.VIEWED
+        symbols, form = self._graph.symbols, given.get("memory_format")
+        match found.op.elements:
+            case Elements.CONVERTED:
+                if before.dtype is not after.dtype or given.get("copy"):
+                    return False
+                return view_strides.is_converted_in_place(before, form, symbols)
+            case Elements.RESHAPED:
+                return view_strides.can_be_viewed(before, after.size, symbols)
+            case Elements.VIEWED_IF_CONTIGUOUS:
+                return view_strides.is_contiguous(before, form, symbols)
+            case Elements.VIEWED_UNLESS_TRAINING:
+                return given.get("train") is False
+            case elements:
+                return elements is Elements.VIEWED
 
 
 def memory_of(graph: Graph, name: str) -> str:

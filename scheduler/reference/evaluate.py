@@ -38,7 +38,7 @@ from scheduler.ir.reference.rule import (
 from scheduler.ir.roundings import PRODUCTS, RUNNING, Roundings, is_arithmetic, spread_of_running
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
-from scheduler.lowering.sharing import SharedMemory, memory_of
+from scheduler.lowering.sharing import SharedMemory, memory_of, written_values
 from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
@@ -229,6 +229,12 @@ def _resolved(argument: Argument, values: Mapping[str, Any], bindings: Mapping[s
     return argument
 
 
+_OTHER_NUMBERS = (
+    "shows memory that the model writes in place as other numbers; export it with "
+    "run_decompositions()"
+)
+
+
 class _Run:
     """One evaluation of a whole graph."""
 
@@ -247,6 +253,7 @@ class _Run:
         self._rounds = rounds
         self._roundings = roundings
         self._writes = any(_mutates(node) for node in graph.nodes)
+        self._written = written_values(graph) if self._writes else set()
         self._sizes: dict[Any, int | None] = {}
         self._values: dict[str, Any] = {}
         self._unsupported: dict[str, UnsupportedOpError] = {}
@@ -261,8 +268,8 @@ class _Run:
         meta = self._graph.tensors.get(name)
         if meta is None:
             return int(given)
-        array = np.asarray(given)
-        return self._checked(f"input {name!r}", name, np.array(array) if self._writes else array)
+        array = self._checked(f"input {name!r}", name, np.asarray(given))
+        return self._in_own_memory(name, array) if self._writes else array
 
     def outputs(self, keep: set[str]) -> dict[str, Any]:
         targets = keep | set(self._graph.outputs)
@@ -271,7 +278,7 @@ class _Run:
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
             written = memory.note(node)
-            made = self._known(node)
+            made = self._known(node, memory)
             for name, value in made.items():
                 self._values[name] = value
                 if name in keep:
@@ -290,13 +297,13 @@ class _Run:
         }
         return {name: value for name, value in found.items() if name not in self.missing}
 
-    def _known(self, node: Node) -> dict[str, Any]:
+    def _known(self, node: Node, memory: SharedMemory) -> dict[str, Any]:
         """What a node makes; nothing, and a note of it, where that cannot be known."""
         read = (name for name in node_references(node) if name in self._unsupported)
         why = next((self._unsupported[name] for name in read), None)
         if why is None:
             try:
-                return self._step(node)
+                return self._step(node, memory)
             except UnsupportedOpError as error:
                 why = UnsupportedOpError(error.target, error.reason, where(node))
         self._unsupported.update(dict.fromkeys(node.outputs, why))
@@ -318,7 +325,7 @@ class _Run:
         size = None if expr is None else self._size(expr)
         return None if size is None else {node.outputs[0]: size}
 
-    def _step(self, node: Node) -> dict[str, Any]:
+    def _step(self, node: Node, memory: SharedMemory) -> dict[str, Any]:
         known = self._size_of(node)
         if known is not None:
             return known
@@ -350,12 +357,37 @@ class _Run:
             if written.shape and not written.flags.writeable:
                 raise UnsupportedOpError(node.target, "writes to an expanded tensor")
             for name, value in checked.items():
+                if np.shape(value) != written.shape:
+                    raise UnsupportedOpError(node.target, "writes to a tensor of another shape")
                 written[...] = value
                 checked[name] = written
-        elif self._writes and spec.op.elements in _CONVERTED:
-            # float32 and float64 are held alike here, but in torch the conversion is a copy.
-            checked = {n: self._own(node, n, v) for n, v in checked.items()}
+        elif self._writes:
+            checked = {n: self._in_its_memory(node, n, v, memory) for n, v in checked.items()}
         return checked
+
+    def _in_its_memory(self, node: Node, name: str, value: Any, memory: SharedMemory) -> Any:
+        """A result in memory of its own, or in an argument's, as in torch: NumPy copies and views
+        by what it holds, in which float32 is float64 and a format by channels is none."""
+        if not isinstance(value, np.ndarray):
+            return value
+        read = (self._values.get(one) for one in node_references(node))
+        arrays = [one for one in read if isinstance(one, np.ndarray)]
+        if not memory.shares(name):
+            return self._in_own_memory(name, value)
+        if memory.root(name) not in self._written:
+            return value
+        if value.size and not any(np.may_share_memory(one, value) for one in arrays):
+            raise UnsupportedOpError(node.target, _OTHER_NUMBERS)
+        return value
+
+    def _in_own_memory(self, name: str, value: Any) -> Any:
+        """A copy, its elements in the order that the graph states."""
+        meta = self._graph.tensors[name]
+        steps = [self._size(step) for step in meta.stride]
+        order = list(range(value.ndim))
+        if None not in steps:  # else it depends on data
+            order.sort(key=lambda d: -(steps[d] or 0))
+        return np.array(value.transpose(order), order="C").transpose(np.argsort(order))
 
     def _rounded_arguments(self, node: Node) -> Mapping[str, Any]:
         read = {name: self._values[name] for name in set(node_references(node))}
@@ -385,12 +417,6 @@ class _Run:
         if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
             return value
         return self._roundings.of(value, meta.dtype, eps)
-
-    def _own(self, node: Node, name: str, value: Any) -> Any:
-        source = next(iter(node_references(node)))
-        before, after = self._graph.tensors.get(source), self._graph.tensors.get(name)
-        same = before is not None and after is not None and before.dtype is after.dtype
-        return value if same else np.array(value)
 
     def _checked(self, where: str, name: str, value: Any) -> Any:
         """The value in the type that its meta states, if it has the shape that its meta states."""

@@ -169,6 +169,12 @@ def masked_select(a: Args) -> Any:
     return x[mask]
 
 
+def fill_diagonal(a: Args) -> Any:
+    filled = a["self"].copy()
+    np.fill_diagonal(filled, a["fill_value"], wrap=bool(a["wrap"]))
+    return filled
+
+
 def tril(a: Args) -> Any:
     return np.tril(a["self"], a["diagonal"])
 

@@ -16,7 +16,7 @@ from scheduler.ir.ops import (
     Op,
     Overload,
     UnsupportedOpError,
-    functional_target,
+    forms,
     overload_of,
 )
 from scheduler.lowering.ops import (
@@ -101,11 +101,15 @@ ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *names.other_names(_FIRST_NAMES))
 _ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
 
 
+UNKNOWN = "unknown op"  # why there is no kernel, where no row has it
+
+
 def find(target: str) -> Overload:
     """The op that a node's target names. Raises ``UnsupportedOpError`` where no row has it."""
-    if functional_target(target) not in _ROWS:
-        raise UnsupportedOpError(target, "unknown op")
-    return _overload(target)
+    form = next((form for form in forms(target) if form in _ROWS), "")
+    if not form:
+        raise UnsupportedOpError(target, UNKNOWN)
+    return _overload(target, form)
 
 
 @cache
@@ -115,5 +119,5 @@ def named_reasons() -> frozenset[str]:
 
 
 @cache  # of known targets alone: as many as there are
-def _overload(target: str) -> Overload:
-    return overload_of(_ROWS[functional_target(target)], target)
+def _overload(target: str, form: str) -> Overload:
+    return overload_of(_ROWS[form], target, form)

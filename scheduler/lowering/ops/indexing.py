@@ -65,6 +65,12 @@ ROWS = (
     op("aten.constant_pad_nd", "self, pad, value=0", joining.constant_pad, ref.pad),
     op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", joining.diff, ref.diff),
     op("aten.one_hot", "self, num_classes=-1", indexing.one_hot, ref.one_hot, requires=classes),
+    op(
+        "aten.fill_diagonal",  # that torch has in place alone
+        "self, fill_value, wrap=False",
+        pointwise.fill_diagonal,
+        ref.fill_diagonal,
+    ),
     op("aten.tril", "self, diagonal=0", pointwise.triangle("le"), ref.tril),
     op("aten.triu", "self, diagonal=0", pointwise.triangle("ge"), ref.triu),
 )

@@ -80,7 +80,7 @@ def _described(name: str, overloads: tuple[str, ...], core: bool, op: Op | None)
 
 def _kernel(op: Op) -> str:
     assert not isinstance(op.lowering, NoKernel)
-    if op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS):
+    if op.elements in (Elements.VIEWED, Elements.RESHAPED, Elements.VIEWED_IF_CONTIGUOUS):
         return "view"
     return op.lowering.__module__.rpartition(".")[2].replace("_", " ")
 

@@ -32,9 +32,11 @@ def assert_lowers(
     values: Mapping[str, Any],
     sizes: Mapping[str, int],
     expected: Mapping[str, Any],
+    *,
+    tolerance: float = 1e-9,
 ) -> None:
-    """The operations, one by one and fused, give what the reference gave for these inputs; only
-    uses that have a reason are left to it."""
+    """The operations, one by one and fused, give what is expected of these inputs; only uses that
+    have a reason are left to the reference."""
     lowered = lower(graph)
     externs = {
         op.op: op.reason for op in lowered.operations if isinstance(op, Extern) and not late(op)
@@ -48,8 +50,8 @@ def assert_lowers(
             np.testing.assert_allclose(
                 got[name].astype(_wide(value)),
                 np.asarray(value, _wide(value)),
-                rtol=1e-9,
-                atol=1e-9,
+                rtol=tolerance,
+                atol=tolerance,
             )
 
 

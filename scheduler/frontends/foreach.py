@@ -1,0 +1,83 @@
+"""Ops on lists of tensors (``_foreach_add_``), each as the op of its tensors one by one.
+
+``aten._foreach_add_.Scalar([a, b], 2)`` writes to both and has no result; here it is
+``aten.add_.Scalar(a, 2)`` and ``aten.add_.Scalar(b, 2)``, which have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MappingProxyType
+
+from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
+from scheduler.ir.ops import UnsupportedOpError, is_in_place
+from scheduler.lowering.ops import find
+
+_PREFIX = "aten._foreach_"
+
+# Overloads of a list's op by those of its tensors'; the first that there is. Those of ``pow`` name
+# both operands, some ops take numbers by their plain form alone.
+_OVERLOADS = MappingProxyType(
+    {
+        "Scalar": ("Scalar", "Tensor_Scalar", "default"),
+        "ScalarList": ("Scalar", "Tensor_Scalar", "default"),
+        "List": ("Tensor", "Tensor_Tensor", "default"),
+        "Tensor": ("Tensor", "default"),
+        "default": ("default",),
+    }
+)
+# With a number, where ``maximum`` takes none.
+_OF_NUMBERS = MappingProxyType({"maximum": "clamp_min", "minimum": "clamp_max"})
+
+
+def with_single_ops(graph: Graph) -> Graph:
+    """The graph without ops on lists of tensors, but those that no op of one tensor does."""
+    tensors = dict(graph.tensors)
+    nodes = tuple(each for node in graph.nodes for each in _single(node, tensors))
+    return graph if nodes == graph.nodes else replace(graph, nodes=nodes, tensors=tensors)
+
+
+def _single(node: Node, tensors: dict[str, TensorMeta]) -> Iterator[Node]:
+    lists = next((given for _, given in node.arguments()), None)
+    target = _target(node.target)
+    if not target or not isinstance(lists, tuple) or not all(isinstance(x, Ref) for x in lists):
+        yield node
+        return
+    writes = is_in_place(target)
+    outputs = node.outputs or tuple(f"{node.name}_{i}" for i in range(len(lists)))
+    for place, tensor in enumerate(lists):
+        assert isinstance(tensor, Ref)
+        name = node.name if place == 0 else f"{node.name}_{place}"
+        if writes and tensor.name in tensors:
+            tensors.setdefault(outputs[place], tensors[tensor.name])
+        yield Node(
+            name if writes else outputs[place],
+            target,
+            tuple(_part(value, place, len(lists)) for value in node.args),
+            {key: _part(value, place, len(lists)) for key, value in node.kwargs.items()},
+            (outputs[place],),
+            node.origin,
+        )
+
+
+def _part(value: Argument, place: int, count: int) -> Argument:
+    """A list's part for one tensor; anything else is for all."""
+    return value[place] if isinstance(value, tuple) and len(value) == count else value
+
+
+def _target(target: str) -> str:
+    """``aten.add_.Scalar`` for ``aten._foreach_add_.Scalar``; "" where there is no such op."""
+    if not target.startswith(_PREFIX):
+        return ""
+    name, _, overload = target.removeprefix(_PREFIX).partition(".")
+    if overload.startswith("Scalar"):
+        plain = name.removesuffix("_")
+        name = _OF_NUMBERS.get(plain, plain) + name[len(plain) :]
+    for each in _OVERLOADS.get(overload, ()):
+        try:
+            find(f"aten.{name}.{each}")
+        except UnsupportedOpError:
+            continue
+        return f"aten.{name}.{each}"
+    return ""

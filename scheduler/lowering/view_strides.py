@@ -1,0 +1,156 @@
+"""When an op that may give a view gives one: by sizes and strides, as torch decides.
+
+Each answer is None where it may differ from one allowed size to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product
+
+from scheduler.ir.graph import Expr, SymbolInfo, TensorMeta
+from scheduler.ir.index.facts import is_equal
+from scheduler.ir.index.functions import evaluate, is_unbacked
+from scheduler.lowering import layout
+
+Sizes = tuple[int, ...]
+
+# Of these dimensions, innermost first, a format by channels is made.
+_ORDERS = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
+_MOST_SIZES = 64  # combinations of sizes that are tried
+
+
+def can_be_viewed(
+    tensor: TensorMeta, size: tuple[Expr, ...], symbols: Mapping[str, SymbolInfo]
+) -> bool | None:
+    """Whether ``reshape`` to ``size`` is a view (ATen's ``computeStride``)."""
+    if layout.is_same(tensor.size, tensor.stride, layout.contiguous(tensor.size)):
+        return True
+    kept = [extent for extent in size if extent != 1]
+    known = [(n, step) for n, step in zip(tensor.size, tensor.stride, strict=True) if n != 1]
+    if len(kept) == len(known) and all(
+        is_equal(one, other) for one, (other, _) in zip(kept, known, strict=True)
+    ):
+        return True  # dimensions of one element come and go
+    return _at_all_sizes(
+        lambda old, steps, new: _strides(old, steps, new) is not None,
+        (tensor.size, tensor.stride, size),
+        symbols,
+    )
+
+
+def is_contiguous(
+    tensor: TensorMeta, memory_format: object, symbols: Mapping[str, SymbolInfo]
+) -> bool | None:
+    """Whether ``contiguous`` gives the tensor itself."""
+    order = _order(memory_format, len(tensor.size))
+    if order is None:
+        return None
+    return _at_all_sizes(
+        lambda size, stride: _is_in_order(size, stride, order),
+        (tensor.size, tensor.stride),
+        symbols,
+    )
+
+
+def is_converted_in_place(
+    tensor: TensorMeta, memory_format: object, symbols: Mapping[str, SymbolInfo]
+) -> bool | None:
+    """Whether ``to`` of its own type, without ``copy``, gives the tensor itself."""
+    if memory_format in (None, "preserve_format"):
+        return True
+    return _at_all_sizes(
+        lambda size, stride: _suggested(size, stride) == memory_format,
+        (tensor.size, tensor.stride),
+        symbols,
+    )
+
+
+def _order(memory_format: object, dims: int) -> tuple[int, ...] | None:
+    if memory_format in (None, "contiguous_format"):
+        return tuple(reversed(range(dims)))
+    order = _ORDERS.get(str(memory_format))
+    return order if order is not None and len(order) == dims else None
+
+
+def _at_all_sizes(
+    ask: Callable[..., bool],
+    shapes: Sequence[tuple[Expr, ...]],
+    symbols: Mapping[str, SymbolInfo],
+) -> bool | None:
+    """What ``ask`` says of these shapes at the ends of the sizes' ranges and the example's sizes;
+    None where it does not say the same of all."""
+    names = sorted({str(one) for shape in shapes for expr in shape for one in expr.free_symbols})
+    if any(is_unbacked(name) for name in names):
+        return None
+    answers = {
+        ask(*(tuple(evaluate(expr, bound) for expr in shape) for shape in shapes))
+        for bound in _bindings([symbols[name] for name in names])
+    }
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _bindings(symbols: Sequence[SymbolInfo]) -> Iterator[dict[str, int]]:
+    choices = []
+    for one in symbols:
+        most = one.hint + 1 if one.maximum is None else min(one.maximum, one.hint + 1)
+        choices.append(sorted({one.hint, one.minimum, max(one.minimum, most)}))
+    names = [one.name for one in symbols]
+    for values in islice(product(*choices), _MOST_SIZES):
+        yield dict(zip(names, values, strict=True))
+
+
+def _strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
+    """The strides of ``new`` as a view of memory with ``old`` and ``stride``; None where only a
+    copy has that shape."""
+    if 0 in old or not old:
+        return tuple(0 for _ in new)
+    made = [0] * len(new)
+    at = len(new) - 1
+    base, elements, seen = stride[-1], 1, 1
+    for d in reversed(range(len(old))):
+        elements *= old[d]
+        if d and (old[d - 1] == 1 or stride[d - 1] == elements * base):
+            continue  # the next dimension goes on where this one ends
+        while at >= 0 and (seen < elements or new[at] == 1):
+            made[at] = seen * base
+            seen *= new[at]
+            at -= 1
+        if seen != elements:
+            return None
+        if d:
+            base, elements, seen = stride[d - 1], 1, 1
+    return tuple(made) if at == -1 else None
+
+
+def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
+    """Whether elements lie one after the other, the dimensions in ``order``, innermost first."""
+    step = 1
+    for d in order:
+        if size[d] != 1:
+            if stride[d] != step and 0 not in size:
+                return False
+            step *= size[d]
+    return True
+
+
+def _suggested(size: Sizes, stride: Sizes) -> str:
+    """ATen's ``suggest_memory_format``."""
+    for name, order in _ORDERS.items():
+        if len(order) == len(size) and _is_like(size, stride, order):
+            return name
+    return "contiguous_format"
+
+
+def _is_like(size: Sizes, stride: Sizes, order: Sizes) -> bool:
+    """ATen's ``is_channels_last_strides``: steps grow along ``order``, gaps are allowed."""
+    least = 0
+    if stride[1] == 0:
+        return False
+    for d in order:
+        if size[d] == 0 or stride[d] < least:
+            return False
+        if d == 0 and least == stride[1]:
+            return False  # one element everywhere but along the batch: either format
+        least = stride[d] * max(size[d], 1)
+    return True
