@@ -36,7 +36,7 @@ from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.rule import EndlessLoopError
 from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import Array
-from scheduler.lowering import lower
+from scheduler.lowering import account, lower
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Device
 from scheduler.runtime.devices import open_device
@@ -77,6 +77,9 @@ def verify(
     plan = plan_of(bundle)
     bindings = _with_read_sizes(bundle, bindings, seed)
     findings: list[Finding] = []
+    for finding in _left_out(plan, bindings):
+        findings.append(finding)
+        on_finding(finding)
     for finding in _kernels(bundle, plan, device, bindings, seed, limits):
         findings.append(finding)
         on_finding(finding)
@@ -85,6 +88,14 @@ def verify(
             findings.append(finding)
             on_finding(finding)
     return findings
+
+
+def _left_out(plan: Schedule, bindings: Bindings) -> Iterator[Finding]:
+    """Nodes of the graph that an output needs and nothing computes: nobody would miss them, since
+    the reference reads the same account of who writes what."""
+    for node in account.missing(plan.lowered):
+        detail = f"nothing computes {node.target}, which an output needs"
+        yield Finding(node.name, bindings, "", False, np.inf, 0.0, np.inf, detail)
 
 
 def _with_read_sizes(bundle: Bundle, bindings: Bindings, seed: int) -> Bindings:

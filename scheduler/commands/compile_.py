@@ -19,6 +19,7 @@ from scheduler.commands.trust import remember
 from scheduler.ir.bindings import parse_bindings
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.isa.occupancy import OccupancyRules, rules_of
+from scheduler.lowering import account
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
@@ -113,6 +114,7 @@ def _facts(
             "cached": len(builds) - len(fresh),
             "failed": len(failed),
         },
+        "accounted": account.said(generated.schedule.lowered),
         "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
         "failures": [
             {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
@@ -152,6 +154,7 @@ def _report(
     for rules in dict.fromkeys(rules_of(target) for target in targets):
         if rules is not None:
             _print_resources(rules, builds, [t.name for t in targets if rules_of(t) is rules])
+    print_progress(facts["accounted"])
     for extern in facts["externs"]:
         print_progress(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")
     for failure in facts["failures"]:
