@@ -7,6 +7,7 @@ brings it down, is turned down in one line, and nothing else comes of it.
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from scheduler.build.asking import Child, ask
 from scheduler.build.process import Cancellation
+from scheduler.outcome import UserError
 
 _CHILD = Child("scheduler.untrusted_child", "its reader", "be read", "a model")
 
@@ -47,6 +49,26 @@ def try_out(
     Raises as ``read_graph``, and ``Cancelled``.
     """
     _ask("try", file, targets, limits, cancellation)
+
+
+def compare_with_torch(
+    file: Path,
+    bindings: Mapping[str, int],
+    limits: Limits = Limits(),
+    cancellation: Cancellation | None = None,
+    *,
+    seed: int = 0,
+) -> list[Mapping[str, Any]]:
+    """Findings, as dictionaries, of the reference's outputs beside torch's own
+    (``benchmark/torch_oracle.py``).
+
+    Raises as ``try_out``, and ``UserError`` where torch is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise UserError("torch is not installed here: `pip install torch`, or leave the oracle out")
+    more = (str(seed), *(f"{name}={size}" for name, size in bindings.items()))
+    findings: list[Mapping[str, Any]] = _ask("torch", file, more, limits, cancellation)
+    return findings
 
 
 def _ask(

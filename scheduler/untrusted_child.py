@@ -1,6 +1,8 @@
 """The process that reads one file, or tries it out; ``untrusted.py`` is its other end.
 
-python -m scheduler.untrusted_child read|try MEMORY_BYTES SECONDS FILE [TARGET ...]
+python -m scheduler.untrusted_child read MEMORY_BYTES SECONDS FILE
+python -m scheduler.untrusted_child try MEMORY_BYTES SECONDS FILE [TARGET ...]
+python -m scheduler.untrusted_child torch MEMORY_BYTES SECONDS FILE SEED [SYMBOL=SIZE ...]
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +27,16 @@ from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 
 
-def main(what: str, memory_bytes: int, seconds: float, file: Path, names: Sequence[str]) -> None:
+def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequence[str]) -> None:
     """Entry of the process: one answer on standard output, whatever the file does."""
     limits = Limits(memory_bytes=memory_bytes, file_bytes=MIB, cpu_seconds=math.ceil(seconds) + 1)
-    enter_python(Fence(read=(file,), limits=limits))
+    # The import of torch looks for a folder to write to.
+    own = (Path.cwd(),) if what == "torch" else ()
+    enter_python(Fence(read=(file,), write=own, limits=limits))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
-        answer: dict[str, Any] = {"ok": _read(file) if what == "read" else _try(file, names)}
+        answer: dict[str, Any] = {"ok": _WHAT[what](file, *more)}
     except UserError as error:
         answer = {"error": str(error)}
     except MemoryError:
@@ -53,12 +58,23 @@ def _read(file: Path) -> dict[str, Any]:
     return {**graph_to_json(graph), **({"writers": written} if written else {})}
 
 
-def _try(file: Path, names: Sequence[str]) -> dict[str, Any]:
+def _try(file: Path, *names: str) -> dict[str, Any]:
     """All that preparing does: the schedule, and the default kernels' sources."""
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     generated = pipeline.generate(schedule, [targets.find(name) for name in names])
     wrapper_of(generated.manifest())
     return {}
+
+
+def _torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
+    """Outputs and writes beside torch's, at the sizes given."""
+    from scheduler.benchmark.torch_oracle import compare_with_torch  # noqa: PLC0415 -- seconds
+
+    bindings = {name: int(size) for name, _, size in (one.partition("=") for one in sizes)}
+    return [asdict(finding) for finding in compare_with_torch(file, bindings, int(seed))]
+
+
+_WHAT: dict[str, Callable[..., Any]] = {"read": _read, "try": _try, "torch": _torch}
 
 
 if __name__ == "__main__":

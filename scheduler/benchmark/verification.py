@@ -11,11 +11,10 @@ import numpy as np
 
 from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.gate import compare
+from scheduler.benchmark.expected import Expected
 from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
 from scheduler.benchmark.measure import Bench, Limits, check, is_off
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.moved import most_moved
 from scheduler.benchmark.problem import make_case, node_tolerance, quantizes
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.bundle.emulated import library_for
@@ -34,7 +33,6 @@ from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import GroupKind, LoopBegin
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.rule import EndlessLoopError
-from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import Array
 from scheduler.lowering import account, lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -75,7 +73,7 @@ def verify(
 ) -> list[Finding]:
     """All findings at one binding. The whole graph is run when every kernel passed."""
     plan = plan_of(bundle)
-    bindings = _with_read_sizes(bundle, bindings, seed)
+    bindings = with_read_sizes(bundle.graph, bindings, seed)
     findings: list[Finding] = []
     for finding in _left_out(plan, bindings):
         findings.append(finding)
@@ -98,15 +96,15 @@ def _left_out(plan: Schedule, bindings: Bindings) -> Iterator[Finding]:
         yield Finding(node.name, bindings, "", False, np.inf, 0.0, np.inf, detail)
 
 
-def _with_read_sizes(bundle: Bundle, bindings: Bindings, seed: int) -> Bindings:
+def with_read_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
     """The sizes that depend on data as the random inputs have them, so that they fit together;
     as they are given where the reference cannot say."""
     if not any(map(is_unbacked, bindings)):
         return bindings
-    inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(seed))
+    inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     found: Bindings = {}
     try:
-        reference.run(bundle.graph, inputs, bindings, missing={}, sizes=found)
+        reference.run(graph, inputs, bindings, missing={}, sizes=found)
     except (UserError, UnsupportedOpError):
         return bindings  # the whole graph says why
     return {**bindings, **found}
@@ -166,7 +164,7 @@ def _kernels(
             except UserError as error:
                 yield Finding(call.kernel, bindings, "", None, 0.0, 0.0, 0.0, str(error))
                 continue
-            yield _finding(call.kernel, bindings, "", found)
+            yield finding_of(call.kernel, bindings, "", found)
 
 
 def _whole_graph(
@@ -174,13 +172,16 @@ def _whole_graph(
 ) -> list[Finding]:
     graph = bundle.graph
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
-    missing: dict[str, str] = {}
     try:
-        expected = reference.run(graph, inputs, bindings, missing=missing)
+        expected = Expected(graph, inputs, bindings, graph_tolerance(plan, bindings), seed)
     except UserError as error:
         if not isinstance(error, EndlessLoopError) and not any(map(is_unbacked, bindings)):
             raise
-        return [_not_checked(bindings, "", f"random inputs are none that the model takes: {error}")]
+        return [
+            not_checked(
+                WHOLE_GRAPH, bindings, "", f"random inputs are none that the model takes: {error}"
+            )
+        ]
     outputs = [
         (value, buffer, written_names(bundle).get(place, value))
         for place, (value, buffer) in enumerate(
@@ -188,55 +189,30 @@ def _whole_graph(
         )
     ]
     findings = [
-        _not_checked(bindings, name, f"no reference: {missing[value]}")
+        not_checked(WHOLE_GRAPH, bindings, name, f"no reference: {expected.missing[value]}")
         for value, _, name in outputs
-        if value in missing
+        if value in expected.missing
     ]
-    known = [(value, buffer, name) for value, buffer, name in outputs if value in expected]
+    known = [(value, buffer, name) for value, buffer, name in outputs if value in expected.values]
     if outputs and not known:
-        why = next(iter(missing.values()))
+        why = next(iter(expected.missing.values()))
         rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {why}")
-        return [_finding(WHOLE_GRAPH, bindings, "", rejected)]
+        return [finding_of(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_fenced(bundle, device, device_target(device), bindings, inputs)
-    tolerance = graph_tolerance(plan, bindings)
-    moved: Mapping[str, Array] | None = None
     for value, buffer, name in known:
         if buffer in got.missing:
-            findings.append(_not_checked(bindings, name, f"needs {got.missing[buffer]}"))
-            continue
-        meta = graph.tensors.get(value)
-        dtype = meta.dtype if meta else None
-        found = compare(got.values[buffer], expected[value], tolerance, name, dtype=dtype)
-        if not found.passed:
-            if moved is None:
-                moved = _moved(graph, inputs, bindings, expected, seed)
-            carried = moved.get(value)
-            found = compare(
-                *(got.values[buffer], expected[value], tolerance, name, carried), dtype=dtype
+            findings.append(
+                not_checked(WHOLE_GRAPH, bindings, name, f"needs {got.missing[buffer]}")
             )
-        findings.append(_finding(WHOLE_GRAPH, bindings, name, found))
+            continue
+        found = expected.check(value, got.values[buffer], name)
+        findings.append(finding_of(WHOLE_GRAPH, bindings, name, found))
     return findings
 
 
-def _moved(
-    graph: Graph,
-    inputs: Mapping[str, Array],
-    bindings: Bindings,
-    expected: Mapping[str, Array],
-    seed: int,
-) -> dict[str, Array]:
-    """How far roundings may move each output of the graph."""
-    rng = np.random.default_rng([seed, 1])
-
-    def run() -> Mapping[str, Array]:
-        drawn = Roundings(rng)
-        return reference.run(graph, inputs, bindings, missing={}, roundings=drawn)
-
-    return most_moved(run, expected, {name: meta.dtype for name, meta in graph.tensors.items()})
-
-
-def _not_checked(bindings: Bindings, output: str, why: str) -> Finding:
-    return Finding(WHOLE_GRAPH, bindings, output, None, 0.0, 0.0, 0.0, why)
+def not_checked(name: str, bindings: Bindings, output: str, why: str) -> Finding:
+    """Nothing could be compared."""
+    return Finding(name, bindings, output, None, 0.0, 0.0, 0.0, why)
 
 
 def run_once(
@@ -286,7 +262,8 @@ def device_target(device: str) -> str:
         opened.close()
 
 
-def _finding(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
+def finding_of(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
+    """What came of a comparison."""
     if isinstance(found, Rejected):
         detail = ": ".join([found.stage, found.reason, *found.detail.strip().splitlines()[-1:]])
         return Finding(name, bindings, output, False, float("inf"), 0.0, float("inf"), detail)

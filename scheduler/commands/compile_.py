@@ -114,7 +114,7 @@ def _facts(
             "cached": len(builds) - len(fresh),
             "failed": len(failed),
         },
-        "accounted": account.said(generated.schedule.lowered),
+        "accounted": account.summary(generated.schedule.lowered),
         "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
         "failures": [
             {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}

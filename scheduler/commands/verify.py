@@ -1,4 +1,5 @@
-"""Random inputs, every kernel against the float64 reference, and the whole graph."""
+"""Random inputs, every kernel against the float64 reference, and the whole graph; the reference
+against torch, where that is asked for."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from scheduler import untrusted
 from scheduler.benchmark.measure import Limits
+from scheduler.benchmark.places import memory_for_kernels
 from scheduler.benchmark.verification import Finding, device_target, verify
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import add_trust, confirm
+from scheduler.frontends import pt2
 from scheduler.ir.bindings import (
     Bindings,
     check_backed,
@@ -23,6 +27,7 @@ from scheduler.ir.bindings import (
     trial_bindings,
 )
 from scheduler.ir.graph import SymbolInfo
+from scheduler.outcome import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_trust(parser)
     parser.add_argument("--kernels-only", action="store_true", help="leave the whole graph out")
+    parser.add_argument(
+        "--oracle",
+        choices=["torch"],
+        help="compare the reference with torch's own run of the file that --model names, too",
+    )
+    parser.add_argument(
+        "--model", type=Path, metavar="FILE.pt2", help="the file that the bundle was compiled from"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
     trials = _bindings(arguments.bind, bundle.manifest.symbols)
+    _check_model(bundle, arguments.oracle, arguments.model)
     # A device that is not there is reported before anything else.
     confirm(bundle, device_target(arguments.device), arguments.trust)
     limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
@@ -61,8 +75,20 @@ def run(arguments: argparse.Namespace) -> int:
             whole_graph=not arguments.kernels_only,
             limits=limits,
         )
+        if arguments.oracle:
+            own = untrusted.Limits(arguments.timeout, memory_for_kernels())
+            made = untrusted.compare_with_torch(arguments.model, bindings, own, seed=arguments.seed)
+            findings += [Finding(**one) for one in made]
     _report(findings, arguments.json)
     return 1 if any(finding.passed is False for finding in findings) else 0
+
+
+def _check_model(bundle: Bundle, oracle: str | None, model: Path | None) -> None:
+    """Raise ``UserError`` where the oracle's file is missing, or is of another model."""
+    if (oracle is None) != (model is None):
+        raise UserError("--oracle torch needs --model FILE.pt2, and --model needs --oracle")
+    if model is not None and pt2.read(model).digest != bundle.manifest.graph_digest:
+        raise UserError(f"{model} is not the model that {bundle.folder} was compiled from")
 
 
 def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:

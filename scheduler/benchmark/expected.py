@@ -1,0 +1,62 @@
+"""What the reference makes of a graph's inputs, for somebody else's outputs to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from scheduler import reference
+from scheduler.benchmark.gate import compare
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.moved import most_moved
+from scheduler.benchmark.tolerance import Tolerance
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import Graph
+from scheduler.ir.roundings import Roundings
+from scheduler.ir.storage import Array
+
+
+class Expected:
+    """The reference's outputs by value. ``missing`` says of those that it cannot make what they
+    need. Raises what ``reference.run`` raises."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array],
+        bindings: Bindings,
+        tolerance: Tolerance,
+        seed: int,
+    ) -> None:
+        self._graph, self._inputs, self._bindings = graph, inputs, bindings
+        self._tolerance, self._seed = tolerance, seed
+        self._moved: Mapping[str, Array] | None = None
+        self.missing: dict[str, str] = {}
+        self.values = reference.run(graph, inputs, bindings, missing=self.missing)
+
+    def check(self, value: str, got: Array, name: str) -> Check:
+        """Compare an output; one beyond its bound once more with what roundings may move."""
+        meta = self._graph.tensors.get(value)
+        dtype = meta.dtype if meta else None
+        expected = self.values[value]
+        found = compare(got, expected, self._tolerance, name, dtype=dtype)
+        if found.passed:
+            return found
+        if self._moved is None:
+            self._moved = self._most_moved()
+        carried = self._moved.get(value)
+        return compare(got, expected, self._tolerance, name, carried, dtype=dtype)
+
+    def _most_moved(self) -> dict[str, Array]:
+        """How far roundings may move each output of the graph."""
+        rng = np.random.default_rng([self._seed, 1])
+
+        def run() -> Mapping[str, Array]:
+            drawn = Roundings(rng)
+            return reference.run(
+                self._graph, self._inputs, self._bindings, missing={}, roundings=drawn
+            )
+
+        dtypes = {name: meta.dtype for name, meta in self._graph.tensors.items()}
+        return most_moved(run, self.values, dtypes)

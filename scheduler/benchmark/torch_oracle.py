@@ -1,0 +1,158 @@
+"""A model's whole graph beside torch itself, from one file.
+
+``torch.export.load(file).module()`` runs on the CPU with the inputs that the reference is given:
+what it returns, and what it writes into inputs and buffers, must be the reference's. A misreading
+of the file or of an op that kernels and reference share is seen here.
+
+torch unpickles what the file holds: a file that nobody has checked is taken behind the fence
+(``scheduler/untrusted.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scheduler import reference
+from scheduler.benchmark.expected import Expected
+from scheduler.benchmark.verification import (
+    Finding,
+    finding_of,
+    graph_tolerance,
+    not_checked,
+    with_read_sizes,
+)
+from scheduler.frontends import pt2
+from scheduler.fusion import schedule
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import Graph, InputKind
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.random import draws
+from scheduler.ir.storage import Array
+from scheduler.lowering import lower
+from scheduler.outcome import Rejected, Stage, UserError
+
+
+def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Finding]:
+    """A finding for each output and each written input, named after torch's version; one that is
+    not checked where torch cannot run the model, or where it draws random numbers.
+
+    Raises ``UserError`` where the model cannot be read or lowered, ``ModuleNotFoundError`` without
+    torch.
+    """
+    import torch  # noqa: PLC0415 -- seconds, and not everywhere
+
+    name = f"torch {torch.__version__.partition('+')[0]}"
+    graph = pt2.read(file)
+    tolerance = graph_tolerance(schedule(lower(graph)), bindings)
+    if any(map(draws, graph.nodes)):
+        return [not_checked(name, bindings, "", "the model draws random numbers, as torch cannot")]
+    bindings = with_read_sizes(graph, bindings, seed)
+    inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
+    try:
+        returned, after = _run(file, graph, inputs, bindings)
+    except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) as error:
+        why = " ".join(str(error).split())[:300]
+        return [not_checked(name, bindings, "", f"torch cannot run it: {why}")]
+    places = graph.returned
+    if len(returned) != len(places):
+        reason = f"torch returns {len(returned)} values, this reading of the file {len(places)}"
+        return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
+    try:
+        expected = Expected(graph, inputs, bindings, tolerance, seed)
+    except (UserError, UnsupportedOpError) as error:
+        return [not_checked(name, bindings, "", f"no reference: {error}")]
+    got = dict(zip(places, returned, strict=True))
+    got |= {written.output: after[written.input] for written in graph.mutations}
+    unread = _written_unread(graph, inputs, after)
+    missed = Rejected(Stage.CHECK, "torch writes it, this reading of the file does not")
+    return [finding_of(name, bindings, one, missed) for one in unread] + [
+        not_checked(name, bindings, shown, f"no reference: {expected.missing[value]}")
+        if value in expected.missing
+        else finding_of(name, bindings, shown, expected.check(value, got[place], shown))
+        for place, (value, shown) in enumerate(zip(graph.outputs, _shown(graph), strict=True))
+    ]
+
+
+def _written_unread(
+    graph: Graph, before: Mapping[str, Any], after: Mapping[str, Array]
+) -> list[str]:
+    """Inputs that torch wrote and the graph says nothing of."""
+    known = {mutation.input for mutation in graph.mutations}
+    return [
+        name
+        for name, value in after.items()
+        if name not in known and not np.array_equal(value, np.asarray(before[name]), equal_nan=True)
+    ]
+
+
+def _shown(graph: Graph) -> list[str]:
+    """What each output is called: a written input by its own name."""
+    written = {mutation.output: mutation.input for mutation in graph.mutations}
+    return [written.get(place, value) for place, value in enumerate(graph.outputs)]
+
+
+def _run(
+    file: Path, graph: Graph, inputs: dict[str, Any], bindings: Bindings
+) -> tuple[list[Array], dict[str, Array]]:
+    """What torch returns, and every input as it is afterwards. Weights that are no floats, or that
+    share memory, are as the file has them: ``inputs`` is brought up to date."""
+    import torch  # noqa: PLC0415 -- as above
+    from torch.utils import _pytree  # noqa: PLC0415 -- as above
+
+    program = torch.export.load(file)
+    held = {one.name: one for one in graph.inputs if one.kind is not InputKind.USER}
+    state = {**program.state_dict, **program.constants}
+    with torch.no_grad():
+        for name, one in held.items():
+            tensor = state[one.source_name]
+            if tensor.is_floating_point() or tensor.is_complex():
+                tensor.copy_(torch.from_numpy(np.asarray(inputs[name])))
+        inputs |= {name: _array(state[one.source_name]) for name, one in held.items()}
+        module = program.module()
+        given = {
+            one.name: _tensor(graph, one.name, inputs[one.name], bindings)
+            for one in graph.inputs
+            if one.name not in held
+        }
+        flat = [
+            given.get(spec.arg.name, getattr(spec.arg, "value", None))
+            for spec in program.graph_signature.input_specs
+            if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
+        ]
+        arguments, keywords = _pytree.tree_unflatten(flat, program.call_spec.in_spec)
+        returned = _pytree.tree_leaves(module(*arguments, **keywords))
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    after = {
+        one.name: _array(own.get(one.source_name, given.get(one.name, state.get(one.source_name))))
+        for one in graph.inputs
+    }
+    return [_array(value) for value in returned if value is not None], after
+
+
+def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
+    """An input as torch takes it: of its dtype, laid out as the graph says."""
+    import torch  # noqa: PLC0415 -- as above
+
+    if name not in graph.tensors:
+        return int(value)
+    meta = graph.tensors[name]
+    dtype = getattr(torch, meta.dtype.value.torch or meta.dtype.value.numpy)
+    steps = [evaluate(step, bindings) for step in meta.stride]
+    order = sorted(range(len(steps)), key=lambda d: -steps[d])
+    laid = torch.from_numpy(np.ascontiguousarray(np.transpose(value, order))).to(dtype)
+    return laid.permute(*np.argsort(order).tolist()) if order else laid
+
+
+def _array(value: Any) -> Array:
+    """A copy of a tensor, or a number, as the reference has it: floats in float64."""
+    import torch  # noqa: PLC0415 -- as above
+
+    tensor = torch.as_tensor(value).detach().resolve_conj().resolve_neg().clone()
+    if tensor.is_complex():
+        return np.asarray(tensor.to(torch.complex128))
+    return np.asarray(tensor.double() if tensor.is_floating_point() else tensor)

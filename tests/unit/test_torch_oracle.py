@@ -1,0 +1,89 @@
+"""The reference's outputs beside torch's own run of the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler import untrusted
+from scheduler.benchmark import torch_oracle
+from scheduler.frontends import pt2
+from tests.unit.torch_export import as_module, export
+
+torch = pytest.importorskip("torch")
+
+
+class Tied(torch.nn.Module):  # type: ignore[misc]
+    """Weights that share memory, a buffer and an input that are written, sizes that are not
+    known, and f16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(11, 8)
+        self.head = torch.nn.Linear(8, 11)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, ids: Any, x: Any) -> Any:
+        self.calls += 1
+        x.mul_(0.5)
+        return self.head(self.embedding(ids) + x).half(), ids.T
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rows = torch.export.Dim("rows", min=2, max=64)
+    args = (torch.zeros(4, dtype=torch.int64), torch.rand(4, 8))
+    export(Tied(), args, tmp_path, dynamic_shapes={"ids": {0: rows}, "x": {0: rows}})
+    return tmp_path / "model.pt2"
+
+
+def bindings(file: Path, rows: int) -> dict[str, int]:
+    return dict.fromkeys(pt2.read(file).symbols, rows)
+
+
+@pytest.mark.parametrize("rows", [2, 7])
+def test_a_model_with_effects_agrees(file: Path, rows: int) -> None:
+    found = torch_oracle.compare_with_torch(file, bindings(file, rows))
+    assert {one.name for one in found} == {f"torch {torch.__version__.partition('+')[0]}"}
+    assert {"x", "b_calls"} < {one.output for one in found}
+    assert len(found) == 4
+    assert [one.detail for one in found if not one.passed] == []
+
+
+def _swapped(graph: Any) -> Any:
+    """What a reader that mistakes outputs for each other would make of a file."""
+    first, second, *rest = graph.outputs
+    return replace(graph, outputs=(second, first, *rest))
+
+
+def _cut(graph: Any) -> Any:
+    return replace(graph, outputs=graph.outputs[:-1], output_specs=graph.output_specs[:-1])
+
+
+@pytest.mark.parametrize("mistake", [_swapped, _cut])
+def test_a_misreading_of_the_file_is_seen(
+    file: Path, mistake: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = mistake(pt2.read(file))
+    monkeypatch.setattr(torch_oracle.pt2, "read", lambda _: graph)
+    found = torch_oracle.compare_with_torch(file, bindings(file, 4))
+    assert any(one.passed is False for one in found)
+
+
+def test_what_draws_random_numbers_is_not_checked(tmp_path: Path) -> None:
+    export(as_module(lambda x: x * torch.rand_like(x)), (torch.rand(3),), tmp_path)
+    (drawn,) = torch_oracle.compare_with_torch(tmp_path / "model.pt2", {})
+    assert drawn.passed is None
+    assert "draws random numbers" in drawn.detail
+
+
+@pytest.mark.full
+def test_a_file_of_anybody_is_compared_behind_the_fence(file: Path) -> None:
+    """torch's import and its reader work there."""
+    found = untrusted.compare_with_torch(file, bindings(file, 4), untrusted.Limits(seconds=600))
+    assert [one["passed"] for one in found] == [True] * 4
