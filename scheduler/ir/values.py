@@ -75,11 +75,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Cast:
-    """Conversion to another element type; it rounds when the type is narrower."""
+    """Conversion to another element type; it rounds when the type is narrower.
+
+    ``decides``: what reads it decides by what it is rounded to, so that the reference rounds too,
+    which holds floats in float64 otherwise.
+    """
 
     value: Value
     dtype: DType
     node: str = field(default="", compare=False)
+    decides: bool = False
 
 
 @dataclass(frozen=True)

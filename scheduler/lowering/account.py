@@ -46,7 +46,7 @@ def account(lowered: Lowered) -> dict[str, Became]:
     return found
 
 
-def said(lowered: Lowered) -> str:
+def summary(lowered: Lowered) -> str:
     """``21 of 21 nodes accounted for: 15 in kernels, 4 views, sizes and constants, 2 externs``."""
     found = account(lowered)
     counts = Counter(found.values())
@@ -116,4 +116,8 @@ def _is_view(graph: Graph, node: Node) -> bool:
     """Whether the node moves elements or makes numbers alone: it may stand in no operation."""
     if not any(name in graph.tensors for name in node.outputs):
         return True
-    return _is_known(node) and find(node.target).op.elements is not Elements.COMPUTED
+    if not _is_known(node):
+        return False
+    op = find(node.target).op
+    # A copy of a value to where it is, as an assignment to a view ends with, computes nothing.
+    return op.elements is not Elements.COMPUTED or op.name == "aten.copy"

@@ -39,6 +39,7 @@ from scheduler.ir.operations import (
     ViewOf,
 )
 from scheduler.ir.pointwise import FUNCTIONS, Result
+from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.roundings import Roundings, in_range, spread_of_running, spread_of_sum
 from scheduler.ir.storage import rounded_storage, widen
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
@@ -136,6 +137,8 @@ def _value(value: Value, scope: _Scope) -> Array:
         return np.asarray(_index(value.expr, scope)).astype(value.dtype.wide)
     if isinstance(value, Cast):
         cast = _cast(_value(value.value, scope), value.dtype)
+        if value.decides:
+            cast = rounded(cast, value.dtype)
         if scope.roundings and value.dtype in _RANGED:
             return scope.roundings.of(cast, value.dtype, value.dtype.eps)
         return cast

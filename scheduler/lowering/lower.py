@@ -44,6 +44,7 @@ from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.externs import SIZED
 from scheduler.lowering.ops import UNKNOWN, find
+from scheduler.lowering.operands import narrowed
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
@@ -231,9 +232,14 @@ class _Lowering:
         return made if isinstance(made, tuple) else (made,)
 
     def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
+        arguments = narrowed(found.op.name, arguments, self._result_type(node))
         """An op may have results that a file leaves out, never others than it makes: None stands
         for one that this use of it does not make, and has no shape in the graph."""
         if len(made) != len(node.outputs) or not all(
+    def _result_type(self, node: Node) -> DType | None:
+        meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
+        return None if meta is None else meta.dtype
+
             isinstance(one, Tensor) or (one is None and name not in self._graph.tensors)
             for one, name in zip(made, node.outputs, strict=False)
         ):

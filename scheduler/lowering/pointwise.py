@@ -187,7 +187,12 @@ def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None =
         return elementwise(b, (self, other), lambda x, y: call("floordiv", x, y))
     if integer:
         return elementwise(b, (self, other), lambda x, y: call("truncdiv", x, y))
-    return elementwise(b, (self, other), lambda x, y: call("trunc", call("truediv", x, y)))
+
+    def truncated(x: Value, y: Value) -> Value:
+        quotient = call("truediv", x, y)
+        return call("trunc", Cast(quotient, quotient.dtype, decides=True))
+
+    return elementwise(b, (self, other), truncated)
 
 
 def compare(op: str) -> Callable[..., Tensor]:

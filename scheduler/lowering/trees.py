@@ -224,7 +224,7 @@ def named(value: Value, node: str) -> Value:
         if isinstance(part, Call) and not part.node:
             return replace(part, node=node, args=tuple(named(arg, node) for arg in part.args))
         if isinstance(part, Cast) and not part.node:
-            return Cast(named(part.value, node), part.dtype, node)
+            return replace(part, value=named(part.value, node), node=node)
         return part if isinstance(part, Call | Cast) else None
 
     return rebuild(value, name)

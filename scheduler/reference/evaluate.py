@@ -40,6 +40,7 @@ from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, memory_of, written_values
 from scheduler.outcome import UserError
+from scheduler.reference.operands import Types, narrowed
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
@@ -75,8 +76,10 @@ def evaluate(
     ``UserError`` where the arguments do not fit the op.
     """
     spec = find(node.target)
-    args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
+    bound = spec.bind(node)
+    args = {name: _resolved(arg, values, bindings) for name, arg in bound.items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {}, graph)
+    args |= narrowed(spec.op.name, bound, args, _types(node, bound, dtypes or {}, graph))
     if may_draw(node.target):
         args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0] + turn))
     if node.target == PHILOX_RAND:
@@ -103,6 +106,23 @@ def evaluate(
             f"not {len(node.outputs)}"
         )
     return {name: _array(r) for name, r in zip(node.outputs, results, strict=False)}
+
+
+def _types(
+    node: Node,
+    bound: Mapping[str, Argument],
+    dtypes: Mapping[str, DType],
+    graph: Graph | None,
+) -> Types:
+    """The types of a node's operands by the arguments' names, and of its result."""
+
+    def type_of(name: str) -> DType | None:
+        meta = graph.tensors.get(name) if graph is not None else None
+        return dtypes.get(name, meta.dtype if meta is not None else None)
+
+    tensors = {name: type_of(one.name) for name, one in bound.items() if isinstance(one, Ref)}
+    known = {name: own for name, own in tensors.items() if own is not None}
+    return Types(known, type_of(node.outputs[0]) if node.outputs else None)
 
 
 def run(

@@ -139,5 +139,7 @@ def test_every_node_of_a_graph_is_accounted_for(tmp_path: Path) -> None:
     lowered = lower(read(tmp_path / "model.pt2"))
     found = account.account(lowered)
     assert found.keys() == {node.name for node in graph.nodes}
-    assert account.said(lowered).startswith(f"{len(found)} of {len(graph.nodes)} nodes accounted")
+    assert account.summary(lowered).startswith(
+        f"{len(found)} of {len(graph.nodes)} nodes accounted"
+    )
     assert {account.Became.EXTERN, account.Became.UNREAD} <= set(found.values())

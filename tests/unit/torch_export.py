@@ -81,7 +81,8 @@ def _sizes_of(graph: Graph, values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _to_numpy(tensor: Any) -> Any:
-    return tensor.detach().resolve_conj().resolve_neg().numpy()
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return (plain.double() if plain.is_floating_point() else plain).numpy()
 
 
 def _as_tensor(value: Any) -> Any:
@@ -141,6 +142,8 @@ def agree(
     for index, tensor in sorted(expected.items()):
         name = graph.outputs[index]
         own = np.asarray(got[name])
+        if tensor.dtype in (torch.float16, torch.bfloat16):
+            own = _to_numpy(torch.from_numpy(own).to(tensor.dtype))
         assert own.shape == tuple(tensor.shape), f"output {index}"
         # float32 is torch's default type for a division of integers, a linspace and such.
         is_single = tensor.dtype in (torch.float32, torch.complex64)

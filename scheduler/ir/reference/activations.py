@@ -127,11 +127,11 @@ def hardtanh(a: Args) -> Any:
 
 
 def threshold(a: Args) -> Any:
-    return np.where(a["self"] > a["threshold"], a["self"], a["value"])
+    return np.where(a["self"] <= a["threshold"], a["value"], a["self"])
 
 
 def hardshrink(a: Args) -> Any:
-    return np.where(np.abs(a["self"]) > a["lambd"], a["self"], 0.0)
+    return np.where(np.abs(a["self"]) <= a["lambd"], 0.0, a["self"])
 
 
 def softshrink(a: Args) -> Any:

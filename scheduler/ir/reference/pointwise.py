@@ -8,6 +8,7 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,
@@ -78,6 +79,10 @@ def div(a: Args) -> Any:
         return np.true_divide(x, y)
     if mode == "floor":
         return numerics.floordiv(x, y)
+    if is_float(x) or is_float(y):
+        quotient = np.true_divide(x, y)
+        own = a[OWN_DTYPE]
+        return np.trunc(quotient if own is None else rounded(quotient, own.compute))
     return numerics.truncdiv(x, y)
 
 
