@@ -74,6 +74,7 @@ class Builder:
         self.reordered: Mapping[str, tuple[Expr, ...]] = {}
         #: The value that a value's memory was made with: another one for views.
         self.memory_of: Callable[[str], str] = lambda name: name
+        self.knows_strides: Callable[[str], bool] = lambda _: True
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import sympy
@@ -43,9 +44,9 @@ from scheduler.lowering.channels_last_regions import reordered
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.externs import SIZED
-from scheduler.lowering.ops import UNKNOWN, find
 from scheduler.lowering.operands import narrowed
-from scheduler.lowering.sharing import SharedMemory, written_memory
+from scheduler.lowering.ops import UNKNOWN, find
+from scheduler.lowering.sharing import SharedMemory, knows_strides, written_memory
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
 from scheduler.outcome import UserError
@@ -88,6 +89,7 @@ class _Lowering:
         last_use = last_uses(graph)
         self._memory = SharedMemory(graph, last_use)
         self._b.memory_of = self._memory.root
+        self._b.knows_strides = partial(knows_strides, self._graph)
         # What repeats or gathers other memory's elements cannot be written to in their place.
         self._in_own_memory = written_memory(graph, last_use)
 
@@ -124,12 +126,14 @@ class _Lowering:
     def _inlined(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
         """What an inner graph of the node being lowered makes of these values."""
         b = self._b
-        node, sources, outer, memory_of = b.node, b.sources, b.outer, b.memory_of
+        node, sources, outer = b.node, b.sources, b.outer
+        memory_of, knows_strides = b.memory_of, b.knows_strides
         b.outer = outer or node
         try:
             made = _Lowering(self._graph.inner(part), b).with_inputs(given)
         finally:
-            b.outer, b.memory_of = outer, memory_of
+            b.outer = outer
+            b.memory_of, b.knows_strides = memory_of, knows_strides
         assert node is not None
         b.begin(node, sources)
         return made
@@ -228,18 +232,18 @@ class _Lowering:
         rule = found.op.lowering
         if isinstance(rule, NoKernel):
             raise Unsupported(rule.reason)
+        arguments = narrowed(found.op.name, arguments, self._result_type(node))
         made = rule(self._b, **accepted_arguments(rule, found.params, arguments, where(node)))
         return made if isinstance(made, tuple) else (made,)
 
-    def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
-        arguments = narrowed(found.op.name, arguments, self._result_type(node))
-        """An op may have results that a file leaves out, never others than it makes: None stands
-        for one that this use of it does not make, and has no shape in the graph."""
-        if len(made) != len(node.outputs) or not all(
     def _result_type(self, node: Node) -> DType | None:
         meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
         return None if meta is None else meta.dtype
 
+    def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
+        """An op may have results that a file leaves out, never others than it makes: None stands
+        for one that this use of it does not make, and has no shape in the graph."""
+        if len(made) != len(node.outputs) or not all(
             isinstance(one, Tensor) or (one is None and name not in self._graph.tensors)
             for one, name in zip(made, node.outputs, strict=False)
         ):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from scheduler.ir.check import node_references
 from scheduler.ir.graph import Argument, Graph, Node, Ref
 from scheduler.ir.ops import Elements, Overload, UnsupportedOpError, is_in_place
 from scheduler.lowering import view_strides
@@ -130,6 +131,43 @@ def memory_of(graph: Graph, name: str) -> str:
             return name
         name = root.root(name)
     return name
+
+
+def knows_strides(graph: Graph, name: str) -> bool:
+    """Whether the strides that a file states of a value are those in eager mode.
+
+    They are of an input, of its views and copies, and of what is computed from tensors in row-major
+    order. What eager mode's kernels make of others (``roll`` of a tensor with its channels
+    innermost) is not always what the export's shape functions say.
+    """
+    left, seen = [name], set[str]()
+    while left:
+        value = left.pop()
+        node = graph.makers.get(value)
+        if value in seen or node is None:
+            continue
+        seen.add(value)
+        spend()
+        read = [one for one in node_references(node) if one in graph.tensors]
+        if _keeps_layout(node):
+            left += read[:1]
+            continue
+        metas = [graph.tensors[one] for one in (value, *read)]
+        if not all(view_strides.is_contiguous(one, None, graph.symbols) for one in metas):
+            return False
+        left += read
+    return True
+
+
+def _keeps_layout(node: Node) -> bool:
+    """Whether a node's op states itself how its result lies: by its first argument."""
+    try:
+        op = find(node.target).op
+    except UnsupportedOpError:
+        return False
+    return (
+        op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS) or op.name == "aten.clone"
+    )
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:

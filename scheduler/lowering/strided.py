@@ -62,6 +62,8 @@ def _meta(b: Builder) -> TensorMeta:
     meta, whole = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
     if not is_equal(product(meta.size), product(whole.size)):
         raise Unsupported("strides in the memory of a tensor that shows a part of it")
+    if not b.knows_strides(name):
+        raise Unsupported("strides in memory whose order the file does not say for sure")
     return meta
 
 

@@ -38,7 +38,7 @@ from scheduler.ir.reference.rule import (
 from scheduler.ir.roundings import PRODUCTS, RUNNING, Roundings, is_arithmetic, spread_of_running
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
-from scheduler.lowering.sharing import SharedMemory, memory_of, written_values
+from scheduler.lowering.sharing import SharedMemory, knows_strides, memory_of, written_values
 from scheduler.outcome import UserError
 from scheduler.reference.operands import Types, narrowed
 
@@ -207,6 +207,8 @@ def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int
         return prod(evaluate_expr(size, sizes) for size in graph.tensors[value].size)
 
     if name not in graph.tensors or elements(name) != elements(memory_of(graph, name)):
+        return None
+    if not knows_strides(graph, name):
         return None
     return tuple(evaluate_expr(step, sizes) for step in graph.tensors[name].stride)
 
