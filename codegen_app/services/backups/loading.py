@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import psycopg
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
@@ -46,7 +47,7 @@ def load(file: Path, migrations: Collection[str]) -> None:
     except BaseException as error:
         connection.close()
         _drop_all()
-        if isinstance(error, DatabaseError):
+        if isinstance(error, DatabaseError | psycopg.Error):  # Django lets those of COPY through
             first = one_line(str(error).splitlines()[0])
             raise UserError(f"the backup does not fit Kiln's tables: {first}") from None
         raise
