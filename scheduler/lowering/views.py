@@ -17,6 +17,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import product
+from scheduler.ir.values import Value
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError, Unsupported
@@ -226,10 +227,18 @@ def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tenso
     return cut(self, at, first, kept)
 
 
-def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
+def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
     at = axis(dim, self.rank)
-    position = position_along(b, index, self.size[at])
     size = (*self.size[:at], *self.size[at + 1 :])
+    if isinstance(index, Tensor):  # x[best]: a number that the model reads while it runs
+
+        def read(i: Index) -> Value:
+            return b.indirect(
+                index, (), self.size[at], lambda position: self.at((*i[:at], position, *i[at:]))
+            )
+
+        return Tensor(size, self.dtype, read)
+    position = position_along(b, index, self.size[at])
     return self.view(size, lambda i: (*i[:at], position, *i[at:]))
 
 

@@ -4,6 +4,7 @@ and fuses the same uses, with the sizes read on the way."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from scheduler.ir.operations import Extern  # noqa: E402
+from scheduler.lowering import lower  # noqa: E402
 from tests.unit.torch_export import agree, as_module  # noqa: E402
 
 F = torch.nn.functional
@@ -86,3 +89,20 @@ def test_several_results_of_one_size(tmp_path: Path) -> None:
         return values * 2, inverse + 1, counts.sum(), values.float() / counts
 
     agree(as_module(f), (torch.tensor([3, 4, 3, 9, 9]),), tmp_path)
+
+
+POSITIONS: dict[str, Callable[..., Any]] = {
+    "read": lambda x, b, y: (x[b], x.select(1, b) * 2),
+    "from the end": lambda x, b, y: (x[b - 3], x[..., -1 - b]),
+    "computed": lambda x, b, y: (x[y.argmax()], x[y.argmin()].exp().sum()),
+    "of a part": lambda x, b, y: (x[1:][b], x.T[b][1:]),
+    "written": lambda x, b, y: (x.clone().index_put_((b,), y[0]) + x[b],),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_a_number_that_is_read_is_a_position(name: str, tmp_path: Path) -> None:
+    """``x[best]`` takes no extern: kernels read where the element lies."""
+    x, y = torch.rand(4, 3, dtype=torch.float64), torch.rand(4, dtype=torch.float64)
+    graph = agree(as_module(POSITIONS[name]), (x, torch.tensor(1), y), tmp_path)
+    assert not [op for op in lower(graph).operations if isinstance(op, Extern)]
