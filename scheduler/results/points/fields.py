@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _MOST_JSON, _DEEPEST = 65_536, 20
 _FEW, _SHORT = 50, 100
+_NUMBERS = {int, float}  # a bool is none
 
 LEAST_SIZE, MOST_SIZE = 1e-150, 1e150
 """The sizes of numbers that are not 0: the ratio of any two is a float too."""
@@ -82,6 +83,8 @@ def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
 
 def as_number(value: Any, at: str) -> float:
     """A finite number: 0, or of a size from ``LEAST_SIZE`` to ``MOST_SIZE``."""
+    if type(value) in _NUMBERS and (not value or LEAST_SIZE <= abs(value) <= MOST_SIZE):
+        return float(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     need(is_number, at, "a number is due")
     try:
@@ -89,9 +92,25 @@ def as_number(value: Any, at: str) -> float:
     except OverflowError:
         number = math.inf
     need(math.isfinite(number), at, "it is not finite")
-    fits = number == 0 or LEAST_SIZE <= abs(number) <= MOST_SIZE
-    need(fits, at, f"0 or a size from {LEAST_SIZE:g} to {MOST_SIZE:g} is due: choose another unit")
-    return number
+    size = f"0 or a size from {LEAST_SIZE:g} to {MOST_SIZE:g} is due"
+    raise UserError(f"{at}: {size}: choose another unit")
+
+
+def as_numbers(values: Sequence[Any], at: str) -> list[float]:
+    """Numbers as ``as_number`` takes them. They are checked together; one by one only where one is
+    wrong, to name its place."""
+    if _NUMBERS.issuperset(map(type, values)):
+        try:
+            numbers = list(map(float, values))
+        except OverflowError:
+            numbers = [math.inf]
+        # The sum is not finite where one of them is not; NaN has no place among sizes.
+        if math.isfinite(sum(numbers)):
+            most = max(map(abs, numbers), default=0.0)
+            least = min(filter(None, map(abs, numbers)), default=LEAST_SIZE)
+            if least >= LEAST_SIZE and most <= MOST_SIZE:
+                return numbers
+    return [as_number(one, f"{at}[{place}]") for place, one in enumerate(values)]
 
 
 def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
@@ -126,29 +145,35 @@ def not_in_future(moment: datetime, now: datetime, at: str) -> datetime:
     return moment
 
 
-def as_json(value: Any, at: str) -> dict[str, Any]:
-    """An object of any content that a row can keep."""
-    content = as_object(value, at)
-    if is_flat_and_small(content):
-        return content
-    _plain(content, at, _DEEPEST)
-    size = len(json.dumps(content))
+def json_size(content: Mapping[str, Any], at: str) -> int:
+    """Bytes of an object's JSON, at most what a row can keep. Writing it takes a hundredth of the
+    time of looking at each part (``need_json``), which grows with these bytes."""
+    try:
+        size = len(json.dumps(content))
+    except RecursionError:
+        raise UserError(f"{at}: nested deeper than {_DEEPEST}") from None
     need(size <= _MOST_JSON, at, f"more than {_MOST_JSON} bytes")
-    return content
+    return size
+
+
+def need_json(content: Mapping[str, Any], at: str) -> None:
+    """Each part of it can be kept, whatever it is. ``json_size`` comes first."""
+    _plain(content, at, _DEEPEST)
 
 
 def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
-    """Whether it is a few short texts and numbers: nearly always, and then nothing in it need be
-    looked at twice."""
+    """Whether it is a few short texts, numbers and truth values: nearly always, and then nothing
+    in it need be looked at twice."""
     if len(content) > _FEW:
         return False
     for name, part in content.items():
         if not is_plain_text(name, _SHORT):
             return False
-        if type(part) is int:
+        kind = type(part)
+        if kind is int or kind is float:
             if not -_LARGEST <= part <= _LARGEST:
                 return False
-        elif not is_plain_text(part, _SHORT):
+        elif not (kind is bool or part is None or is_plain_text(part, _SHORT)):
             return False
     return True
 

@@ -9,7 +9,7 @@ from typing import Any
 from scheduler.outcome import UserError
 from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
-from scheduler.results.points.model import KIND, MOST_POINTS, Context, LeftOut, Points
+from scheduler.results.points.model import KIND, Context, LeftOut, Points
 from scheduler.targets.modelled import is_modelled
 
 AUTO = "auto"
@@ -54,10 +54,6 @@ def read(data: bytes, context: Context, name: str = AUTO) -> Points:
         raise UserError(f"byte {error.start}: this is no UTF-8 text") from None
     kind, content = _parsed(text, name)
     found = kind.read(content, context)
-    if len(found.points) > MOST_POINTS:
-        raise UserError(
-            f"points: {len(found.points)} are more than {MOST_POINTS}: send them in parts"
-        )
     for one in found.points:
         if is_modelled(one.series.device):
             raise UserError(f"device {one.series.device!r}: modelled times are no measurements")

@@ -13,7 +13,8 @@ from scheduler.text import shortened
 _SHOWN = 80  # characters of a line
 #: Strings; and what C's and C++'s libraries print for numbers that are not finite, where a value is
 #: due: ``-nan``, ``inf``, Microsoft's ``nan(ind)`` and ``1.#INF``.
-_STRING = r'"(?:[^"\\]|\\.)*"'
+#: A string that does not end is one too, up to the text's end, so that none is looked for in it.
+_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _NOT_FINITE = r"(?<=[\s:,\[])([-+]?)(nan(?:\(\w*\))?|inf(?:inity)?|1\.#[a-z]+\d*)(?=[\s,}\]])"
 _PRINTED = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
 

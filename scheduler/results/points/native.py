@@ -3,7 +3,6 @@ not say otherwise, so that a batch of one device says it once."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -36,7 +35,9 @@ _DUE = {*_NEEDED, "value"}
 _MOST_FACT = 1_000
 _MOST_SIZES = 100
 _SMALL = 2**62
-_ARE_FLOATS = {float}
+#: Of objects in conditions that are not small and flat, in one document: each part of them is
+#: looked at.
+_MOST_NESTED_BYTES = 4 << 20
 
 
 def read(content: Any, context: Context) -> Points:
@@ -70,6 +71,7 @@ class _Reader:
         self._texts: set[tuple[str, str]] = set()
         self._sizes: set[str] = set()
         self._objects: set[tuple[Any, ...]] = set()
+        self._nested_bytes = 0
 
     def point(self, row: Any, at: str) -> Point:
         given = fields.as_object(row, at)
@@ -80,8 +82,8 @@ class _Reader:
             missing = next(name for name in (*_NEEDED, "value") if name not in one)
             raise UserError(f"{at}.{missing}: it is missing")
         unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
-        value = _number(one["value"], at, "value")
-        samples = _samples(one.get("samples", []), f"{at}.samples")
+        value = fields.as_number(one["value"], f"{at}.value")
+        samples = self._once(_samples, one.get("samples", []), f"{at}.samples")
         low, high = self._interval(one, value, at)
         better = one.get("better", better_of(unit))
         if better not in ("lower", "higher"):
@@ -156,9 +158,9 @@ class _Reader:
     ) -> tuple[float | None, float | None]:
         low, high = one.get("low"), one.get("high")
         if low is not None:
-            low = _number(low, at, "low")
+            low = fields.as_number(low, f"{at}.low")
         if high is not None:
-            high = _number(high, at, "high")
+            high = fields.as_number(high, f"{at}.high")
         if (low is None) != (high is None):
             raise UserError(f"{at}.low: it goes with high")
         if low is not None and low > value:
@@ -188,9 +190,18 @@ class _Reader:
                 return
         except (AttributeError, TypeError):  # it is none, or holds lists and objects
             content = ()
-        fields.as_json(fact, f"{at}.{name}")
-        if content and fields.is_flat_and_small(fact):
+        at = f"{at}.{name}"
+        whole = fields.as_object(fact, at)
+        if fields.is_flat_and_small(whole):
             self._objects.add(content)
+            return
+        self._nested_bytes += fields.json_size(whole, at)
+        if self._nested_bytes > _MOST_NESTED_BYTES:
+            raise UserError(
+                f"{at}: nested objects of more than {_MOST_NESTED_BYTES} bytes in all: send the"
+                " points in parts"
+            )
+        fields.need_json(whole, at)
 
     def _revision(self, given: Any, at: str) -> RevisionKey:
         if not isinstance(given, str):
@@ -222,22 +233,10 @@ class _Reader:
         return fields.not_in_future(fields.as_moment(given, at), self._context.now, at)
 
 
-def _number(given: Any, at: str, name: str) -> float:
-    if type(given) is float and fields.LEAST_SIZE <= given <= fields.MOST_SIZE:
-        return given
-    return fields.as_number(given, f"{at}.{name}")
-
-
 def _samples(given: Any, at: str) -> tuple[float, ...]:
     samples = fields.as_list(given, at)
     fields.need(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
-    # Nearly always; the place of each is only named where it is wrong. A sum is not finite where
-    # one of its parts is not, and seldom else.
-    if samples and _ARE_FLOATS.issuperset(map(type, samples)) and math.isfinite(sum(samples)):
-        least, most = min(samples), max(samples)
-        if least >= fields.LEAST_SIZE and most <= fields.MOST_SIZE:
-            return tuple(samples)
-    return tuple(fields.as_number(one, f"{at}[{place}]") for place, one in enumerate(samples))
+    return tuple(fields.as_numbers(samples, at))
 
 
 def _sizes(given: Any, at: str) -> dict[str, int]:

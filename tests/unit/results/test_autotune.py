@@ -205,6 +205,114 @@ def test_a_negative_time_is_named_as_one() -> None:
         importer.read((FILES / "odd/at_negative.txt").read_bytes(), SAID)
 
 
+BLOCK = f"AUTOTUNE mm(2x2)\n  x 0.1 ms 100.0%\n{END}\n"
+UNITS = [
+    *(
+        "1",
+        " ",
+        "a ",
+        "1.",
+        "1:",
+        "-",
+        ".",
+        ":",
+        "|",
+        '"',
+        "\t",
+        "\r",
+        "[",
+        "]",
+        "]:",
+        "(",
+        ")",
+        ")(",
+    ),
+    *(
+        "\\",
+        "\\r",
+        "\\n",
+        "\\\\n",
+        "\x1b[",
+        "\x1b[1",
+        "\x1b[m",
+        "\xa0",
+        "\u0661",
+        "2026-",
+        "I0118",
+        ".py:",
+    ),
+    *("AUTOTUNE ", "AUTOTUNE x(", "AUTOTUNE takes", "SubProcess ", "strides: ", "dtypes: ,"),
+    *(" ms ", "x 1 ms ", "x 1 ms 1% ", "inf ", "nan", "<DIVIDED BY ZERO"),
+]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "AUTOTUNE x " * 300_000,
+        "AUTOTUNE x(" + ")(" * 300_000,
+        "AUTOTUNE mm()\nstrides: " + " " * 1_000_000 + "x",
+        "AUTOTUNE mm()\nx 0.1 ms 1%" + (" " * 1_000_000 + "x") * 2,
+        "AUTOTUNE mm()\n" + "1" * 1_000_000 + " 1" * 300_000,
+        "AUTOTUNE mm()\nx 0.1 ms 1%" + "\\" * 1_000_000,
+    ],
+    ids=["words", "parentheses", "strides", "choice", "digits", "backslashes"],
+)
+def test_a_long_line_of_a_log_is_gone_through_once(line: str) -> None:
+    """It takes hours where the time grows with the square of the length."""
+    assert read(f"{BLOCK}{line}\n").points or line.startswith("AUTOTUNE x")
+
+
+@pytest.mark.long(but=4)
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_long_line_of_anything_is_gone_through_once(unit: str) -> None:
+    many = unit * (500_000 // len(unit))
+    for line in (
+        f"{many} x 0.1 ms 1%",
+        f"x 0.1 ms {many}",
+        f"x {many} ms 1%",
+        f"x 0.1 ms 1%{many}x",
+        f"strides: {many}",
+        f"AUTOTUNE {many}",
+        f"{many}AUTOTUNE y(2x2)",
+    ):
+        found = read(f"{BLOCK}{line}\n")
+        named = [one.series.problem for one in found.points] + reasons(found)
+        assert any("mm(2x2)" in name for name in named) or not named
+
+
+@pytest.mark.parametrize("unit", ['\\"', '"', "\\", "nan,", "[", " \n", "{"])
+def test_a_text_that_is_no_json_is_gone_through_once(unit: str) -> None:
+    many = unit * (1_000_000 // len(unit))
+    for text in (f'{{"{many}', f"[nan, {many}", f'{{"context": {many}'):
+        with pytest.raises(UserError, match="this is no JSON"):
+            importer.read(text.encode(), SAID)
+
+
+def test_a_string_that_does_not_end_hides_no_number_that_is_none() -> None:
+    found = importer.read(b'{"a": {"m": {"value": 1}, "n": {"value": nan}}, "\\"": {}}', SAID)
+    assert len(found.points) == 1
+
+
+@pytest.mark.parametrize("kind", ["autotune", importer.AUTO])
+def test_a_log_has_so_many_lines(kind: str) -> None:
+    block = BLOCK.encode()
+    assert importer.read(block + b"\n" * (10**6 - 3), SAID, kind).points
+    with pytest.raises(UserError, match="line 1000001: more than 1000000 lines: send the log in"):
+        importer.read(block + b"\n" * (10**6 - 2), SAID, kind)
+    written = b"y 1 ms 1%" + b"\\n" * 10**6
+    with pytest.raises(UserError, match="line 4: more than 1000000 lines"):
+        importer.read(block + written, SAID, kind)
+
+
+def test_lines_of_operands_and_processes_are_looked_for_once() -> None:
+    """Each took the longer the more there were before."""
+    operands = "".join(f"strides: {at}\n" for at in range(100_000))
+    read(f"AUTOTUNE mm(2x2)\n{operands}")
+    processes = "".join(f"w{at} x: 1 ms 1%\n" for at in range(20_000))
+    assert times(read(f"{processes}{BLOCK}")) == [("mm(2x2)", 1000)]
+
+
 def test_the_ends_of_all_versions() -> None:
     block = Block(16, 5)
     for end in (

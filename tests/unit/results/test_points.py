@@ -16,6 +16,7 @@ import pytest
 
 from scheduler.outcome import UserError
 from scheduler.results.points import importer, native
+from scheduler.results.points.formats import common
 from scheduler.results.points.model import FACTS, MOST_POINTS, Context, Point, Points
 
 FILES = Path(__file__).parent / "files"
@@ -267,6 +268,120 @@ def test_a_batch_has_a_limit() -> None:
     many = {f"b{n}": {"latency": {"value": 1}} for n in range(MOST_POINTS + 1)}
     with pytest.raises(UserError, match="send them in parts"):
         importer.read(json.dumps(many).encode(), SAID)
+
+
+def many(kind: str, n: int) -> bytes:
+    """A file of that tool's with so many points, and behind them a row that is wrong."""
+    if kind == "autotune":
+        block = "AUTOTUNE mm{}(2x2)\n  x 0.1 ms 100.0%\nAUTOTUNE takes 1 second\n"
+        return "".join(map(block.format, range(n))).encode() + b"AUTOTUNE mm(2x2)\n"
+    if kind in ("bmf", "bmf measures", "bmf values", "bmf parameters"):
+        benchmarks: dict[str, dict[str, Any]] = {
+            "bmf": {f"b{at}": {"latency": {"value": 1}} for at in range(n)},
+            "bmf measures": {"b": {f"m{at}": {"value": 1} for at in range(n)}},
+            "bmf values": {"b": [{"measures": {"m": {f"p{at}": 1 for at in range(n)}}}]},
+            "bmf parameters": {
+                "b": [{"parameters": {"n": at}, "measures": {"m": {"value": 1}}} for at in range(n)]
+            },
+        }
+        return json.dumps(benchmarks[kind] | {"last": {"latency": {"value": "none"}}}).encode()
+    figures: dict[str, Any] = {"stats": {"median": 1}, "real_time": 1, "cpu_time": 1}
+    rows: list[Any] = [{"name": f"b{at}", **figures} for at in range(n)]
+    if kind == "google-benchmark":
+        rows = rows[: -(-n // 2)]  # of which each is two points
+    elif kind == "google counters":
+        rows = [{"name": "b", **figures, **{f"c{at}": 1 for at in range(n - 2)}}]
+    about = "machine_info" if kind == "pytest-benchmark" else "context"
+    return json.dumps({about: {}, "benchmarks": [*rows, 1]}).encode()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("autotune", "bmf", "bmf measures", "bmf values", "bmf parameters"),
+        *("google-benchmark", "google counters", "pytest-benchmark"),
+    ],
+    ids=str,
+)
+def test_the_limit_of_a_batch_ends_the_reading(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the file that is too long, not a row that is left out, and what is left out counts."""
+    monkeypatch.setattr(common, "MOST_POINTS", 25)
+    for most in (4, 24):
+        found = importer.read(many(kind, most), SAID)
+        assert (len(found.points), len(found.left_out)) == (most, 1)
+    for more in (26, 60):
+        with pytest.raises(UserError, match=r"more than 25 points.*: send them in parts"):
+            importer.read(many(kind, more), SAID)
+
+
+@pytest.mark.parametrize("kind", ["bmf", "google-benchmark"])
+def test_a_file_has_so_many_rows(kind: str) -> None:
+    """Repetitions of a few benchmarks are few points, however many they are."""
+
+    def file(n: int) -> bytes:
+        rows: dict[str, Any] = {
+            "bmf": {"b": [{"measures": {"m": {"value": 1}}}] * n},
+            "google-benchmark": {
+                "context": {},
+                "benchmarks": [{"name": "b", "real_time": 1, "cpu_time": 1}] * n,
+            },
+        }
+        return json.dumps(rows[kind]).encode()
+
+    assert importer.read(file(MOST_POINTS + 1), SAID).points
+    with pytest.raises(UserError, match="more than 100000 rows: send them in parts"):
+        importer.read(file(100_001), SAID)
+
+
+def test_figures_that_stand_twice_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "MOST_POINTS", 4)
+    rows = [{"name": name, "stats": {"median": 1}} for name in "aabc"]
+    found = importer.read(json.dumps({"machine_info": {}, "benchmarks": rows}).encode(), SAID)
+    assert (len(found.points), len(found.left_out)) == (2, 2)
+
+
+def test_what_is_left_out_counts_as_points_do() -> None:
+    skipped = [{"name": "b", "skipped": True}] * (MOST_POINTS + 1)
+    with pytest.raises(UserError, match="send them in parts"):
+        importer.read(json.dumps({"context": {}, "benchmarks": skipped}).encode(), SAID)
+    with pytest.raises(UserError, match="send them in parts"):
+        importer.read(b"AUTOTUNE mm()\n" * (MOST_POINTS + 1), SAID)
+
+
+def test_nested_conditions_of_a_batch_have_a_size() -> None:
+    """What looking at each of their parts takes is known before."""
+    nested: dict[str, Any] = {"attributes": {"a": [[]] * 15_000}}  # 60 KB, which a point may have
+    assert native.read(whole(row(conditions=nested)), SAID).points
+    with pytest.raises(UserError, match=r"points\[69\].*send the points in parts"):
+        native.read(whole(*(row(conditions=nested) for _ in range(100))), SAID)
+    with pytest.raises(UserError, match=r"points\[0\].conditions.attributes: more than 65536 byte"):
+        native.read(whole(row(conditions={"attributes": {"a": [[]] * 20_000}})), SAID)
+    flat = {"clocks": {f"clock {at}": at + 0.5 for at in range(49)} | {"boost": True}}
+    assert len(native.read(whole(*[row(conditions=flat)] * 5_000), SAID).points)
+
+
+WRONG_NUMBERS = [
+    True,
+    "1",
+    None,
+    [],
+    10**400,
+    -(10**400),
+    float("inf"),
+    float("nan"),
+    1e151,
+    1e-151,
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG_NUMBERS)
+@pytest.mark.parametrize("right", [[1, 2.5], [0, -0.0], [-3, 1e150], [1e-150], []])
+def test_a_sample_that_is_no_number_is_named(wrong: Any, right: list[Any]) -> None:
+    place = len(right)
+    with pytest.raises(UserError, match=rf"points\[0\].samples\[{place}\]: "):
+        native.read(whole(row(samples=[*right, wrong, 1])), SAID)
+    (point,) = native.read(whole(row(samples=right)), SAID).points
+    assert [(type(one), one) for one in point.samples] == [(float, one) for one in right]
 
 
 def series_of(**fields: Any) -> str:

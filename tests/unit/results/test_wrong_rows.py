@@ -411,8 +411,11 @@ def test_names_that_no_page_can_show_are_spelled_out() -> None:
 
 
 def test_files_of_nothing_but_wrong_rows_have_a_limit() -> None:
-    with pytest.raises(UserError, match=f"more than {MOST_POINTS} rows have no figure"):
+    with pytest.raises(UserError, match=f"more than {MOST_POINTS} points") as refused:
         read(google(*[{}] * (MOST_POINTS + 1)))
+    line = str(refused.value)
+    assert line.startswith(f"benchmarks[{MOST_POINTS}]: ")
+    assert f"({MOST_POINTS} left out, first benchmarks[0]: name: text is due)" in line
 
 
 def test_a_series_does_not_depend_on_the_order_of_a_file() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -25,14 +25,22 @@ from scheduler.tuning.oracle.log import NOT_MEASURED
 _HEAD = "AUTOTUNE "
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
 _SHARE = r"(?:-?[0-9.]+|-?inf|nan)%|<DIVIDED BY ZERO ERROR>"
+_MOST_LINES = 1_000_000
 #: Collectors of logs write a line's end as two characters, escaped once more inside JSON.
-_WRITTEN_NEWLINE = re.compile(r"(?:\\+r)?\\+n")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_WRITTEN_NEWLINE = re.compile(r"(?<!\\)(?:\\++r)?\\++n")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
 #: What differs before each line of one process: when it was written, and by which line of code.
 _VARYING = re.compile(
-    r"\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|(?<![\d.])\d+\.\d{3,}(?![\d.])"
-    r"|\b\d{10,}(?:\.\d+)?|\b[DIWEF]\d{4}\b|\.py:\d+"
+    r"(?=[\d.DIWEF])(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|(?<![\d.])\d+\.\d{3,}(?![\d.])"
+    r"|\b\d{10,}(?:\.\d+)?|\b[DIWEF]\d{4}\b|\.py:\d+)"
 )
+# Lines may be as long as the text. Each pattern begins with characters that are looked for fast,
+# and what stands before them is looked at once.
+_BLOCK = re.compile(r"AUTOTUNE (?<=\bAUTOTUNE )(?!(?:benchmarking )?takes\b)")
+_TIMED = re.compile(rf" (?<=[^\s\"|\]] )({_TIME}) ms ({_SHARE})")
+_NAME_REVERSED = re.compile(r"[^\s\"|\]]+")
+_OPERANDS = re.compile(r"(strides(?<![\w.]strides)|dtypes(?<![\w.]dtypes)): ")
+_END = re.compile(r"AUTOTUNE (?<=\bAUTOTUNE )(?:benchmarking )?takes\b")
 
 
 class _Kind(Enum):
@@ -42,12 +50,54 @@ class _Kind(Enum):
     END = auto()
 
 
-#: What a line is known by: the first group is where it begins.
-_PATTERNS = {
-    _Kind.HEAD: re.compile(r"\b(AUTOTUNE )(?!(?:benchmarking )?takes\b)"),
-    _Kind.CHOICE: re.compile(rf'(?:^|[\s"|]|\]:?)(([^\s"|\]]+) ({_TIME}) ms ({_SHARE}))'),
-    _Kind.OPERANDS: re.compile(r"(?<![\w.])((strides|dtypes): )"),
-    _Kind.END: re.compile(r"((?:SingleProcess |SubProcess )?\bAUTOTUNE (?:benchmarking )?takes\b)"),
+class _Found(NamedTuple):
+    """What a line is known by: where it stands in the line, and its parts."""
+
+    start: int
+    end: int
+    parts: tuple[str, ...] = ()
+
+
+def _head(text: str) -> _Found | None:
+    found = _BLOCK.search(text)
+    return _Found(*found.span()) if found else None
+
+
+def _choice(text: str) -> _Found | None:
+    found = _TIMED.search(text)
+    if found is None:
+        return None
+    reversed_name = _NAME_REVERSED.match(text[: found.start()][::-1])
+    assert reversed_name is not None  # the pattern wants a character of it
+    name = reversed_name[0][::-1]
+    before = found.start() - len(name)
+    if name[0] == ":" and name != ":" and text[:before].endswith("]"):  # ``[rank0]:mm 0.1 ms``
+        name = name[1:]
+    return _Found(found.start() - len(name), found.end(), (name, *found.groups()))
+
+
+def _operands(text: str) -> _Found | None:
+    found = _OPERANDS.search(text)
+    return _Found(*found.span(), found.groups()) if found else None
+
+
+def _end(text: str) -> _Found | None:
+    found = _END.search(text)
+    if found is None:
+        return None
+    start = found.start()
+    for how in ("SingleProcess ", "SubProcess "):
+        if text.endswith(how, 0, start):
+            return _Found(start - len(how), found.end())
+    return _Found(start, found.end())
+
+
+#: Of each kind of line what it has in it, and who finds what it is known by.
+_KINDS: dict[_Kind, tuple[str, Callable[[str], _Found | None]]] = {
+    _Kind.HEAD: (_HEAD, _head),
+    _Kind.CHOICE: (" ms ", _choice),
+    _Kind.OPERANDS: ("s: ", _operands),
+    _Kind.END: (_HEAD, _end),
 }
 
 
@@ -74,7 +124,7 @@ class _Block:
     call: str
     is_mixed: bool = False
     ended: bool = False
-    operands: list[str] = field(default_factory=list)
+    operands: dict[str, None] = field(default_factory=dict)  # in their order
     choices: list[_Choice] = field(default_factory=list)
 
     @property
@@ -94,23 +144,27 @@ class _Block:
         else:
             operands = f"{line.parts[0]}: {line.parts[1]}"
             self.is_mixed |= bool(self.choices) or operands in self.operands
-            self.operands.append(operands)
+            self.operands[operands] = None
 
 
 def accepts(text: str) -> bool:
     """Whether there is such a block in it."""
-    return any(
+    return _HEAD in text and any(
         line.kind is _Kind.HEAD
-        for one in text.splitlines()
-        if _HEAD in one
-        for line in _lines_in(one)
+        for _, whole in _numbered(text)
+        if _HEAD in whole
+        for line in _lines_in(whole)
     )
 
 
 def read(text: str, context: Context) -> Points:
-    """A point a block. Raises ``UserError`` where there is none."""
+    """A point a block. Raises ``UserError`` where there is none, and where there are too many lines
+    or blocks."""
     rows = Rows(context)
-    blocks = list(_blocks(text))
+    blocks: list[_Block] = []
+    for block in _blocks(text):
+        blocks.append(block)
+        rows.need_room(f"line {block.line}", len(blocks))
     if not blocks:
         raise UserError("line 1: there is no AUTOTUNE block in this text")
     for block in blocks:
@@ -148,14 +202,18 @@ def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
 def _blocks(text: str) -> Iterator[_Block]:
     """In the order of their first lines."""
     streams: dict[str, _Stream] = {}
-    for number, whole in enumerate(text.splitlines(), start=1):
+    for number, whole in _numbered(text):
         lines = list(_lines_in(whole))
         for line in lines:
             process = _process(line.before)
             if len(lines) > 1:  # a collector made one line of a log, maybe a text inside of JSON
                 process = f"{number}\n" + _process(line.before.rpartition('"')[2])
-            found = streams.setdefault(process, _Stream()).take(line, number)
-            if found is not None:
+            stream = streams.get(process)
+            if stream is None:
+                if line.kind is not _Kind.HEAD:
+                    continue  # its block's first line is not in this text
+                stream = streams[process] = _Stream()
+            if (found := stream.take(line, number)) is not None:
                 yield found
 
 
@@ -180,7 +238,7 @@ class _Stream:
             else:
                 self._unended += 1 + (_Kind.HEAD in line.also) - (_Kind.END in line.also)
             return block
-        if latest is None:  # its block's first line is not in this text
+        if latest is None:
             return None
         if line.kind is _Kind.END:
             latest.is_mixed |= not self._unended
@@ -190,26 +248,50 @@ class _Stream:
         return None
 
 
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that may be of a block, with their numbers. Raises ``UserError`` for more lines than
+    can be read, written ends of lines included."""
+    number = count = start = 0
+    while start < len(text):
+        end = text.find("\n", start) + 1 or len(text)
+        for whole in text[start:end].splitlines():
+            number += 1
+            # Nearly all lines of a training's log have none of these.
+            is_marked = " ms " in whole or _HEAD in whole or "s: " in whole
+            count += 1 + (whole.count("\\n") if is_marked else 0)
+            if count > _MOST_LINES:
+                raise UserError(
+                    f"line {number}: more than {_MOST_LINES} lines: send the log in parts"
+                )
+            if is_marked:
+                yield number, whole
+        start = end
+
+
 def _lines_in(whole: str) -> Iterator[_Line]:
-    if " ms " not in whole and _HEAD not in whole and "s: " not in whole:
-        return  # nearly all lines of a training's log
     for part in _WRITTEN_NEWLINE.split(_COLOUR.sub("", whole)):
         if (line := _line(part)) is not None:
             yield line
 
 
+def _found_in(text: str) -> dict[_Kind, _Found]:
+    return {
+        kind: found
+        for kind, (mark, find) in _KINDS.items()
+        if mark in text and (found := find(text)) is not None
+    }
+
+
 def _line(text: str) -> _Line | None:
-    found = {kind: one for kind, pattern in _PATTERNS.items() if (one := pattern.search(text))}
+    found = _found_in(text)
     if not found:
         return None
-    kind = next(iter(found))
-    match = found[kind]
-    rest = _unquoted(text[match.end() :])
-    also = {one for one, pattern in _PATTERNS.items() if pattern.search(rest)}
-    also |= found.keys() - {kind}
+    kind, match = next(iter(found.items()))
+    rest = _unquoted(text[match.end :])
+    also = _found_in(rest).keys() | (found.keys() - {kind})
     if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
         return None
-    return _Line(kind, text[: match.start(1)], (*match.groups()[1:], rest), frozenset(also))
+    return _Line(kind, text[: match.start], (*match.parts, rest), frozenset(also))
 
 
 def _unquoted(text: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import Rows, point
+from scheduler.results.points.formats.common import Rows, need_few_rows, point
 from scheduler.results.points.model import Context, Points
 from scheduler.text import MAX_NAME, one_line
 
@@ -44,6 +44,7 @@ def _is_benchmark(given: Any) -> bool:
 def read(content: Any, context: Context) -> Points:
     """A point for each measure."""
     rows = Rows(context)
+    need_few_rows(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
     doubled = content.names if isinstance(content, fields.Doubled) else frozenset()
     for name, given in content.items():
         at = one_line(name, MAX_NAME) or '""'
@@ -63,7 +64,8 @@ def _variants(
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, place and measures of each set of parameters."""
     fields.need(bool(entries), at, "it has no measures")
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    found: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
+    count = 0  # of measures
     for number, given in enumerate(entries):
         place = f"{at}[{number}]"
         with rows.row(place):
@@ -73,7 +75,9 @@ def _variants(
             _, known = found.setdefault(problem, (place, {}))
             for measure, named in fields.as_object(one.get("measures"), place).items():
                 values = fields.as_object(named, f"{place}.{one_line(measure, 80)}")
-                known[measure] = known.get(measure, {}) | values
+                count += measure not in known
+                rows.need_room(place, count)
+                known.setdefault(measure, {}).update(values)
     for problem, (place, measures) in found.items():
         yield problem, place, measures
 

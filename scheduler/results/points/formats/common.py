@@ -29,10 +29,24 @@ from scheduler.text import MAX_NAME, one_line
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
+_MOST_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
+
+
+def need_few_rows(count: int, at: str) -> None:
+    """Raises ``UserError`` for more rows in a file than one request may read, repetitions of a
+    benchmark included."""
+    fields.need(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: send them in parts")
+
+
+class _TooManyError(UserError):
+    """The file holds more than a batch may: it is refused whole, no single row is left out."""
+
+
 class Rows:
     """The points of a tool's file, row by row: a row that is wrong is left out by name, and the
     others stay. Raises ``UserError`` where neither the file nor what is said beside it names the
-    device and the revision, and where more than ``MOST_POINTS`` rows are wrong."""
+    device and the revision, and, while reading, where points and what is left out are more than
+    ``MOST_POINTS``."""
 
     def __init__(self, context: Context) -> None:
         for name in ("device", "revision"):
@@ -44,14 +58,28 @@ class Rows:
 
     def add(self, at: str, point: Point) -> None:
         """A point of the row ``at``."""
+        self.need_room(at)
         self._made.append((at, point))
 
     def leave_out(self, at: str, name: Any, why: str) -> None:
         """A row has no figure. ``name`` is what the file calls it, text or not."""
-        if len(self._left_out) == MOST_POINTS:
-            raise UserError(f"{at}: more than {MOST_POINTS} rows have no figure, or a wrong one")
+        self.need_room(at)
         named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
         self._left_out.append(LeftOut(one_line(at, MAX_NAME), named + one_line(why)))
+
+    def need_room(self, at: str, more: int = 1) -> None:
+        """Raises ``UserError`` where ``more`` points do not fit into the batch, which ends the
+        reading."""
+        if len(self._made) + len(self._left_out) + more <= MOST_POINTS:
+            return
+        wrong = ""
+        if self._left_out:
+            first = self._left_out[0]
+            wrong = f" ({len(self._left_out)} left out, first {first.where}: {first.reason})"
+        raise _TooManyError(
+            f"{one_line(at, MAX_NAME)}: more than {MOST_POINTS} points, what is left out included:"
+            f" send them in parts{wrong}"
+        )
 
     @contextmanager
     def row(self, at: str, name: Any = "") -> Iterator[None]:
@@ -59,6 +87,8 @@ class Rows:
         before = len(self._made)
         try:
             yield
+        except _TooManyError:
+            raise
         except UserError as error:
             del self._made[before:]
             self.leave_out(at, name, str(error).removeprefix(at).lstrip(".: "))
@@ -70,9 +100,9 @@ class Rows:
         if once:
             counts = Counter(_name(point) for _, point in made)
             doubled = {at: point for at, point in made if counts[_name(point)] > 1}
+            made = self._made = [one for one in made if counts[_name(one[1])] == 1]
             for at, one in doubled.items():
                 self.leave_out(at, one.series.problem, "it stands in the file more than once")
-            made = [(at, point) for at, point in made if counts[_name(point)] == 1]
         return Points(tuple(point for _, point in made), tuple(self._left_out))
 
 
@@ -117,15 +147,13 @@ def point(
     )
 
 
-def of_samples(samples: Sequence[float], at: str) -> dict[str, Any]:
-    """The fields of a point that stands for samples: their median with its interval. Of more than a
-    point keeps it has every so many."""
+def of_samples(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[str, Any]:
+    """The fields of a point that stands for samples, ``factor`` of its unit each: their median with
+    its interval. Of more than a point keeps it has every so many."""
     if not samples:
         raise UserError(f"{at}: there are no samples")
-    for sample in samples:
-        fields.as_number(sample, at)
     step = -(-len(samples) // MOST_SAMPLES)
-    kept = tuple(samples[::step])
+    kept = tuple(fields.as_numbers([one * factor for one in samples[::step]], at))
     interval = rank_interval(kept)
     return {
         "value": interval.median,

@@ -19,7 +19,13 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import NANOSECONDS, Rows, of_samples, point
+from scheduler.results.points.formats.common import (
+    NANOSECONDS,
+    Rows,
+    need_few_rows,
+    of_samples,
+    point,
+)
 from scheduler.results.points.model import MOST_N, Context, Points, better_of
 
 _UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
@@ -70,10 +76,12 @@ def read(content: Any, context: Context) -> Points:
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
     given = fields.as_list(whole["benchmarks"], "benchmarks")
     fields.need(bool(given), "benchmarks", "there are none")
+    need_few_rows(len(given), "benchmarks")
     rows = Rows(context)
     runs: dict[str, list[_Row]] = {}
     for row in _rows(given, rows):
         runs.setdefault(row.name, []).append(row)
+        rows.need_room(row.at, len(runs))
     for found in runs.values():
         for name, run in _by_series(found).items():
             _add(rows, name, run, when)
@@ -124,7 +132,8 @@ def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows
         with rows.row(at, name):
             made.figures["cpu_time"] = (_time(one, at, "cpu_time"), "ns")
         for counter, value in one.items():
-            if counter not in _KNOWN and isinstance(value, int | float):
+            if counter not in _KNOWN and isinstance(value, (int, float)):
+                rows.need_room(at, len(made.figures))
                 with rows.row(at, name):
                     number = fields.as_number(value, f"{at}.{counter}")
                     made.figures[counter] = (number, _UNITS.get(counter, ""))
@@ -195,8 +204,12 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
             rows.leave_out(row.at, name, "this name and label stand in the file more than once")
         return
     suffix = "_mean" if aggregate == _MEAN else ""
-    for metric in dict.fromkeys(metric for row in chosen for metric in row.figures):
-        at, figure = _figure([row for row in chosen if metric in row.figures], metric)
+    by_metric: dict[str, list[_Row]] = {}
+    for row in chosen:
+        for metric in row.figures:
+            by_metric.setdefault(metric, []).append(row)
+    for metric, having in by_metric.items():
+        at, figure = _figure(having, metric)
         with rows.row(at, name):
             attributes = {"metric": f"{metric}{suffix}", "measured_at": when, **figure}
             rows.add(at, point(rows.context, name, at, **attributes))

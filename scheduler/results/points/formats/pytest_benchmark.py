@@ -63,9 +63,7 @@ def _point(
     data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
     if data:
         here = f"{at}.stats.data"
-        figure = of_samples(
-            [fields.as_number(s, f"{here}[{n}]") * factor for n, s in enumerate(data)], here
-        )
+        figure = of_samples(fields.as_numbers(data, here), here, factor)
     else:
         figure = {
             "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
