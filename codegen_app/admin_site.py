@@ -11,7 +11,10 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Models and kernels", ("Graph", "TemplateNode", "Problem", "GeneratedKernel", "Build")),
+    (
+        "Models and kernels",
+        ("Graph", "TorchComparison", "TemplateNode", "Problem", "GeneratedKernel", "Build"),
+    ),
     ("Tuning", ("TuningRun", "TuningTask", "Candidate", "RetuneSchedule", "Selection")),
     ("Times", ("BenchmarkResult", "Environment", "Modelling", "ForeignKernel")),
     ("History", ("Series", "Datum", "Revision", "Conditions", "Batch")),

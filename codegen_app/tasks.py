@@ -21,6 +21,7 @@ from codegen_app.services import (
     measuring,
     packing,
     planning,
+    torch_comparisons,
     tracking,
     work,
 )
@@ -35,13 +36,17 @@ W = TypeVar("W", bound=Work)
 
 @shared_task  # type: ignore[untyped-decorator]
 def prepare() -> None:
-    """Prepare the graphs that wait, plan the runs, and pack bundles once no graph waits."""
+    """Prepare the graphs that wait, plan the runs, pack bundles once no graph waits, and compare
+    graphs with torch once nothing else does."""
     name = queue_name(Kind.PREPARE)
     while controls.may_take(name):
         planning.plan_waiting()  # asked for by a person, and quick beside a preparation
         _drain(name, Graph.objects.all(), graphs.prepare)
         planning.plan_waiting()
-        if not _one(name, Packing.objects.all(), packing.pack):
+        if not (
+            _one(name, Packing.objects.all(), packing.pack)
+            or _one(name, torch_comparisons.waiting(), torch_comparisons.run)
+        ):
             break
 
 

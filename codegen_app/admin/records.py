@@ -9,12 +9,20 @@ from django.http import HttpRequest
 
 from codegen_app.access import permissions
 from codegen_app.admin import columns
-from codegen_app.admin.acting import ReleaseMixin, actor_of, summary
+from codegen_app.admin.acting import CancelMixin, ReleaseMixin, actor_of, summary
 from codegen_app.admin.filters import by_target
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
-from codegen_app.models import Build, GeneratedKernel, Graph, Problem, TemplateNode
-from codegen_app.services import audit, builds, graphs
+from codegen_app.models import (
+    Build,
+    GeneratedKernel,
+    Graph,
+    Problem,
+    TemplateNode,
+    TorchComparison,
+)
+from codegen_app.selectors.pages.torch_comparison import view_of
+from codegen_app.services import audit, builds, graphs, torch_comparisons
 from scheduler.build.flags import Flags
 from scheduler.outcome import UserError
 
@@ -146,3 +154,25 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
                 continue
             count += 1
         self.message_user(request, summary(count, "build", "builds", "asked for"), messages.SUCCESS)
+
+
+@admin.register(TorchComparison)
+class TorchComparisonAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
+    """Graphs that workers compare with torch."""
+
+    cancel_by = staticmethod(torch_comparisons.cancel)
+    list_display = (
+        columns.text("graph__name", "Graph"),
+        columns.state(),
+        columns.computed("Outcome", lambda row: view_of(row).outcome, "outcome"),
+        columns.text("oracle", "Compared with"),
+        columns.pairs("bindings", "Sizes"),
+        columns.moment("finished_at", "Compared"),
+        columns.text("reason", "Reason"),
+    )
+    list_filter = ("state", "oracle")
+    list_select_related = ("graph",)
+    list_defer = ("graph__wrapper", "graph__decisions", "detail")
+    search_fields = ("graph__name",)
+    ordering = ("-pk",)
+    actions = ("cancel", "release")

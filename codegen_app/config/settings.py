@@ -168,7 +168,8 @@ MESSAGE_TAGS = {
 
 # An imported file: what is larger is rejected before it is read.
 GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 1024, minimum=1)
-# What reading one may take, and what preparing its kernels may, before it is turned down.
+# What reading one may take, and what preparing its kernels may, or comparing it with torch, before
+# it is turned down.
 IMPORT_MAX_S = env.integer("KILN_IMPORT_MAX_S", 60, minimum=1)
 PREPARE_MAX_S = env.integer("KILN_PREPARE_MAX_S", 300, minimum=1)
 IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, minimum=1 << 28)
@@ -260,6 +261,8 @@ CELERY_TIMEZONE = "UTC"
 
 # Whether workers model the kernels that serve where most of the time goes, unasked.
 MODEL_AUTOMATICALLY = env.flag("KILN_MODEL", default=True)
+# Whether workers that have torch compare the graphs that are imported with it.
+COMPARE_WITH_TORCH = env.flag("KILN_TORCH", default=True)
 
 # What is kept: compiled code that can be made again up to a size (bytes, of each host), runs and
 # builds that nothing needs for so many days once they are over (0: for good), and bundles that

@@ -40,6 +40,7 @@ from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
 from codegen_app.models.series import VALID, Conditions, Datum, Revision, Series, Source, Withdrawal
 from codegen_app.models.template_node import Problem, TemplateNode
+from codegen_app.models.torch_comparison import TorchComparison
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
 from codegen_app.models.worker import Control, LeaseEnd, RemoteLease, Worker
@@ -103,6 +104,7 @@ __all__ = [
     "Source",
     "State",
     "TemplateNode",
+    "TorchComparison",
     "TuningRun",
     "TuningTask",
     "Withdrawal",

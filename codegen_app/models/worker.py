@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.models.api_token import ApiToken
@@ -35,7 +36,8 @@ class Worker(models.Model):
     ``control`` is what people asked of it, who, when and why; it holds for whoever has the name,
     restarts included. ``pinned_to`` is the one of its queues that it may take work of ("": all). A
     ``remote`` one has no database: it is who holds ``token`` and the ``session`` that it was given
-    when it joined (its digest).
+    when it joined (its digest). ``versions`` are those of packages: of a remote one
+    all that it names, of others torch's, where it is installed.
     """
 
     name = models.CharField(max_length=120, unique=True)
@@ -81,6 +83,17 @@ class Worker(models.Model):
         clock that was set back."""
         ago = abs(timezone.now() - self.seen_at)
         return self.stopped_at is None and ago < 3 * HEARTBEAT_INTERVAL
+
+    @classmethod
+    def with_torch(cls) -> models.QuerySet[Worker]:
+        """The local workers that are alive and compare graphs with torch."""
+        return cls.objects.filter(
+            remote=False,
+            stopped_at=None,
+            seen_at__gt=Now() - 3 * HEARTBEAT_INTERVAL,
+            queues__contains="prepare",
+            versions__has_key="torch",
+        )
 
     def takes(self, queue: str) -> bool:
         """Whether it takes work of a queue, as people asked of it."""

@@ -23,6 +23,7 @@ _OF_WORK = {
     *("series", "datum", "revision", "conditions", "change"),
     *("alert", "alertevent", "delivery"),
     *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun", "modelling"),
+    "torchcomparison",
 }
 # What no page shows, or only pages that are kept for a time (devices); instructions are counted in
 # the transaction that says so of their build.

@@ -26,6 +26,7 @@ from codegen_app.services import (
     queue,
     schedules,
     texts,
+    torch_comparisons,
     work,
 )
 from codegen_app.services.stopping import Stoppable
@@ -87,7 +88,8 @@ def _check_names(content: Mapping[str, Any]) -> None:
 
 def _mend(graph: Graph, file: Path) -> None:
     """What an equal file can mend of a graph that is there: its own file where the storage has it
-    no more, and a preparation that waits for that, or was put aside."""
+    no more, a preparation that waits for that, or was put aside, and a comparison with torch that
+    was never asked for, or failed."""
     data = file.read_bytes()
     if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
         artifacts.store(data, file.suffix)
@@ -96,6 +98,8 @@ def _mend(graph: Graph, file: Path) -> None:
         waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
         if again.update(**work.QUEUED_AGAIN) or waiting.update(again_at=None):
             queue.notify(queue.Kind.PREPARE)
+        if graph.state == State.DONE:
+            torch_comparisons.request(graph)
 
 
 def prepare(graph: Graph) -> None:
@@ -163,6 +167,7 @@ def _record_prepared(
     work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled, prepared)
     builds.request_defaults(graph)
+    torch_comparisons.request(graph)
 
 
 def _one_at_a_time() -> None:

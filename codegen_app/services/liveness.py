@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from codegen_app.services import builds, controls, ledger, tracking, waiting, work
+from codegen_app.services import (
+    builds,
+    controls,
+    ledger,
+    torch_comparisons,
+    tracking,
+    waiting,
+    work,
+)
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import doing as remeasuring
 
@@ -57,7 +65,7 @@ def _rows(queue: str) -> tuple[waiting.Rows, ...]:
     """As ``waiting.py`` has them for everybody, of those that need something of a host what this
     one has."""
     if queue == queue_name(Kind.PREPARE):
-        return waiting.to_prepare()
+        return *waiting.beside_torch(), work.due(torch_comparisons.waiting())
     if queue == queue_name(Kind.COMPILE):
         return work.due(builds.for_this_host()), *waiting.beside_builds()
     prefix = queue_name(Kind.MEASURE, "")

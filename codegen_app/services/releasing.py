@@ -15,6 +15,7 @@ from codegen_app.models import (
     Modelling,
     Packing,
     State,
+    TorchComparison,
     TuningRun,
     TuningTask,
     Work,
@@ -49,6 +50,7 @@ def release(row: Work, actor: AbstractBaseUser | None, why: str = "") -> bool:
 _QUEUES: Mapping[type[Work], queue.Kind] = {
     Graph: _PREPARE,
     Packing: _PREPARE,
+    TorchComparison: _PREPARE,
     Build: _COMPILE,
     Modelling: _COMPILE,
     ForeignKernel: _COMPILE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, F, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from codegen_app.models import (
@@ -17,7 +17,9 @@ from codegen_app.models import (
     Packing,
     RemoteLease,
     State,
+    TorchComparison,
     TuningRun,
+    Worker,
 )
 from codegen_app.services import work
 from scheduler.targets.modelled import PREFIX
@@ -33,7 +35,14 @@ Rows = QuerySet[Any]
 
 
 def to_prepare() -> tuple[Rows, ...]:
-    """Graphs to be read, runs to be planned, bundles to be packed."""
+    """Graphs to be read, runs to be planned, bundles to be packed; graphs to be compared with torch
+    where a worker that is alive has it."""
+    compared = TorchComparison.objects.filter(Exists(Worker.with_torch()))
+    return *beside_torch(), work.due(compared)
+
+
+def beside_torch() -> tuple[Rows, ...]:
+    """What any worker that prepares can do."""
     unplanned = TuningRun.objects.filter(
         planned_at=None, state=State.QUEUED, graph__state=State.DONE
     )

@@ -34,6 +34,7 @@ from codegen_app.models import (
     Packing,
     Remeasurement,
     State,
+    TorchComparison,
     TuningTask,
     Work,
     Worker,
@@ -48,6 +49,7 @@ WORK_MODELS: tuple[type[Work], ...] = (
     Remeasurement,
     Modelling,
     ForeignKernel,
+    TorchComparison,
 )
 _HEARTBEATS_A_LEASE = 4
 _LONGEST_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled

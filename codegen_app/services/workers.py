@@ -24,7 +24,7 @@ from django.utils import timezone
 from codegen_app.config import fencing
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
-from codegen_app.services import compilers, controls
+from codegen_app.services import compilers, controls, torch_comparisons
 from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
 from scheduler.fence import in_force
@@ -81,7 +81,7 @@ class WorkerHeartbeat:
     def _facts(self) -> dict[str, object]:
         if line := fencing.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
-        found = probe()
+        found, torch = probe(), torch_comparisons.torch_version()
         for one in found:
             if not isinstance(one, DeviceInfo):
                 log.info("no %s device: %s", one.kind, one.reason)
@@ -105,6 +105,7 @@ class WorkerHeartbeat:
                 else {"name": one.name, "absent": one.reason}
                 for one in compilers.toolchains()
             ],
+            "versions": {"torch": torch} if torch else {},
             "fence": [asdict(part) for part in in_force().parts],
             "started_at": timezone.now(),
             "stopped_at": None,

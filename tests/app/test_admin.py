@@ -24,6 +24,7 @@ from codegen_app.models import (
     RetuneSchedule,
     Selection,
     State,
+    TorchComparison,
     TuningRun,
     TuningTask,
     Worker,
@@ -245,6 +246,7 @@ def make_rows(count: int) -> None:
         )  # fmt: skip
         Modelling.objects.create(build=build, board="MI300X", version=1)
         Packing.objects.create(graph=graph, key=factories.digest(), kernels=3)
+        TorchComparison.objects.create(graph=graph)
         somebody = User.objects.create_user(factories.digest())
         Identity.objects.create(user=somebody, issuer="https://i", subject=factories.digest())
 

@@ -14,8 +14,16 @@ import pytest
 from django.utils import timezone
 
 from codegen_app.demo.upkeep import _signs_of_life
-from codegen_app.models import Modelling, Packing, Remeasurement, State, TuningRun, Worker
-from codegen_app.services import workers
+from codegen_app.models import (
+    Modelling,
+    Packing,
+    Remeasurement,
+    State,
+    TorchComparison,
+    TuningRun,
+    Worker,
+)
+from codegen_app.services import torch_comparisons, workers
 from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch, waits_for
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -85,6 +93,10 @@ def packing() -> None:
     Packing.objects.create(graph=graph, key="k", kernels=1)
 
 
+def comparison_with_torch() -> None:
+    TorchComparison.objects.create(graph=factories.graph(state=State.DONE))
+
+
 def run_to_plan() -> None:
     graph = factories.graph(state=State.DONE)
     TuningRun.objects.create(graph=graph, device="cpu", target="cpu")
@@ -111,13 +123,17 @@ def remeasurement() -> None:
     ("queue", "make"),
     [
         ("prepare", packing),
+        ("prepare", comparison_with_torch),
         ("prepare", run_to_plan),
         ("compile", modelling),
         ("compile", foreign_kernel),
         ("measure.cpu", remeasurement),
     ],
 )
-def test_all_that_a_queue_has_counts(queue: str, make: Callable[[], None]) -> None:
+def test_all_that_a_queue_has_counts(
+    queue: str, make: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0")
     assert not waits_for(queue)
     make()
     assert waits_for(queue)

@@ -54,6 +54,7 @@ from codegen_app.models import (
     Selection,
     Series,
     SeriesRule,
+    TorchComparison,
     TuningRun,
     TuningTask,
     Withdrawal,
@@ -166,6 +167,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
     Modelling.objects.create(build=result.build, board="MI300X", version=1)
+    TorchComparison.objects.create(graph=task.run.graph)
     mnemonic = Mnemonic.objects.create(name="v_add_f32")
     InstructionUse.objects.create(mnemonic=mnemonic, build=made, count=2)
     looked_at()
@@ -210,7 +212,7 @@ LATER = {
     *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
-    *(ForeignKernel, Mnemonic, InstructionUse, RemoteLease),
+    *(ForeignKernel, Mnemonic, InstructionUse, RemoteLease, TorchComparison),
     *(Identity, ApiToken, Batch, Series, Revision, Conditions, Datum, Withdrawal),
 }
 

@@ -9,10 +9,18 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Prefetch
+from django.db.models import Count, Exists, Prefetch
 from django.urls import reverse
 
-from codegen_app.models import OPEN_STATES, Graph, GraphNode, KernelUse, State, TemplateNode
+from codegen_app.models import (
+    OPEN_STATES,
+    Graph,
+    GraphNode,
+    KernelUse,
+    State,
+    TemplateNode,
+    Worker,
+)
 from codegen_app.selectors import serving
 from codegen_app.selectors.coverage import Coverage, coverage_of
 from codegen_app.selectors.measured_row import MeasuredRow
@@ -20,6 +28,7 @@ from codegen_app.selectors.measurements import measured_fields
 from codegen_app.selectors.pages.graphs import TargetBuilds, builds_of
 from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
+from codegen_app.selectors.pages.torch_comparison import TorchView, torch_view
 from scheduler.ir.operations.base import GroupKind
 
 _TO = " \N{EN DASH} "
@@ -112,7 +121,8 @@ class GraphPage:
     ``drivers`` under which drivers they were taken; ``target`` is whose rules rejected what is not
     legal.
     ``wrapper`` calls the generator's default of every node, unless it is that of the bucket's
-    choices; ``code_error`` says why these cannot be made.
+    choices; ``code_error`` says why these cannot be made. ``torch`` says whether torch
+    itself agrees with the reference; None before the graph is prepared.
     """
 
     id: int
@@ -140,11 +150,13 @@ class GraphPage:
     builds: tuple[TargetBuilds, ...] = ()
     not_made: tuple[NotMadeRow, ...] = ()
     code_error: str = ""
+    torch: TorchView | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether somebody works on it, or will: the page looks for news then."""
-        return self.state in OPEN_STATES or any(builds.open for builds in self.builds)
+        compares = self.torch is not None and self.torch.is_open
+        return self.state in OPEN_STATES or compares or any(one.open for one in self.builds)
 
     @property
     def preparation(self) -> str:
@@ -215,7 +227,8 @@ class GraphPage:
 def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
     whose times are shown; without it, or where there is no such, it is the first."""
-    graph = Graph.objects.defer("tensors").get(pk=pk)
+    rows = Graph.objects.defer("tensors").select_related("torch_comparison")
+    graph = rows.annotate(torch_here=Exists(Worker.with_torch())).get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
     known = serving.known(
         TemplateNode.objects.filter(graph=graph)
@@ -279,6 +292,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         ),
         builds=builds_of([graph.pk]).get(graph.pk, ()),
         nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
+        torch=torch_view(graph, torch_here=graph.torch_here),
     )
 
 

@@ -1,0 +1,147 @@
+"""What torch itself says of a graph, in a line: the second oracle beside our own reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+
+from codegen_app.models import Graph, State, TorchComparison
+from scheduler.ir.bindings import format_bindings
+
+_SHOWN = 5  # outputs that are named on a page; its JSON has all
+
+
+class Outcome(StrEnum):
+    """What became of the comparison."""
+
+    AGREES = "agrees"
+    AGREES_IN_PART = "agrees in part"
+    DIFFERS = "differs"
+    NOT_COMPARED = "not compared"
+    RUNNING = "running"
+    WAITS = "waits"
+
+
+_TONES = {
+    Outcome.AGREES: "ok",
+    Outcome.AGREES_IN_PART: "warn",
+    Outcome.DIFFERS: "bad",
+    Outcome.NOT_COMPARED: "off",
+    Outcome.RUNNING: "run",
+    Outcome.WAITS: "wait",
+}
+
+
+@dataclass(frozen=True)
+class OutputFinding:
+    """One output, or the whole graph where ``output`` is "". ``passed`` is None where it was not
+    compared; an error that is not finite is None, and ``detail`` says more then."""
+
+    output: str
+    passed: bool | None
+    max_error: float | None
+    bound: float | None
+    ratio: float | None
+    detail: str
+
+    @property
+    def line(self) -> str:
+        """The output with its error and bound, or with why there is none."""
+        if self.passed is False and self.max_error is not None and self.bound is not None:
+            text = f"error {self.max_error:.2e}, bound {self.bound:.2e}"
+        else:
+            text = self.detail or "no finite error"
+        return f"{self.output}: {text}" if self.output else text
+
+
+@dataclass(frozen=True)
+class TorchView:
+    """The comparison of a graph with torch: ``headline`` in a few words, ``detail`` the figures or
+    the reason; all findings. ``is_open`` says that it is done now, or soon."""
+
+    outcome: Outcome
+    headline: str
+    detail: str
+    findings: tuple[OutputFinding, ...] = ()
+    is_open: bool = False
+
+    @property
+    def tone(self) -> str:
+        """The class of the headline in the style sheet."""
+        return _TONES[self.outcome]
+
+    @property
+    def differing(self) -> tuple[OutputFinding, ...]:
+        """The outputs that differ; so many that a page can name them."""
+        return tuple(one for one in self.findings if one.passed is False)[:_SHOWN]
+
+    @property
+    def more_differ(self) -> int:
+        """How many more differ than are named."""
+        return sum(one.passed is False for one in self.findings) - len(self.differing)
+
+
+def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
+    """Of a graph that was read with its ``torch_comparison`` (no queries); None before the graph is
+    prepared. ``torch_here``: whether a worker that is alive has torch."""
+    row: TorchComparison | None = getattr(graph, "torch_comparison", None)
+    if row is not None:
+        return view_of(row, torch_here=torch_here)
+    if graph.state != State.DONE:
+        return None
+    if settings.COMPARE_WITH_TORCH:
+        return _not_compared("no comparison was asked for yet: import the file again")
+    return _not_compared("this site leaves it out (KILN_TORCH=0)")
+
+
+def view_of(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
+    """What one row says."""
+    if row.state == State.QUEUED:
+        why = row.reason if torch_here else "none is online"
+        return TorchView(Outcome.WAITS, "waits for a worker that has torch", why, (), torch_here)
+    if row.state == State.RUNNING:
+        return TorchView(Outcome.RUNNING, "being compared with torch", "", (), is_open=True)
+    if row.state != State.DONE:
+        return _not_compared(row.reason)
+    return _done(row.oracle, row.bindings, tuple(OutputFinding(**one) for one in row.findings))
+
+
+def _not_compared(why: str, oracle: str = "torch") -> TorchView:
+    return TorchView(Outcome.NOT_COMPARED, f"not compared with {oracle}", why)
+
+
+def _done(
+    oracle: str, bindings: Mapping[str, Any], findings: tuple[OutputFinding, ...]
+) -> TorchView:
+    agree = [one for one in findings if one.passed]
+    left_out = [one for one in findings if one.passed is None]
+    at = f", at {format_bindings(bindings)}" if bindings else ""
+    count = f"{len(findings)} output{'s' if len(findings) != 1 else ''}"
+    if len(agree) + len(left_out) < len(findings):
+        differ = len(findings) - len(agree) - len(left_out)
+        detail = f"{differ} of {count}{at}"
+        return TorchView(Outcome.DIFFERS, f"{oracle} differs", detail, findings)
+    if not agree:
+        why = _left_out(left_out) or "the model has no output"
+        return TorchView(Outcome.NOT_COMPARED, f"not compared with {oracle}", why, findings)
+    detail = f"{len(agree)} of {count}, {_furthest(agree)}{at}"
+    if not left_out:
+        return TorchView(Outcome.AGREES, f"{oracle} agrees", detail, findings)
+    detail += f"; not compared: {_left_out(left_out)}"
+    return TorchView(Outcome.AGREES_IN_PART, f"{oracle} agrees in part", detail, findings)
+
+
+def _furthest(agree: Sequence[OutputFinding]) -> str:
+    ratio = max(one.ratio or 0.0 for one in agree)
+    return f"at most {ratio:.2g} of the bound" if ratio else "without a difference"
+
+
+def _left_out(findings: Sequence[OutputFinding]) -> str:
+    """Why outputs were not compared, so many as a line holds."""
+    lines = [one.line for one in findings]
+    more = len(lines) - 2
+    return "; ".join(lines[:2]) + (f"; and {more} more" if more > 0 else "")

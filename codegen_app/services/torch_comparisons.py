@@ -1,0 +1,133 @@
+"""Comparing an imported graph with torch itself, by workers that have torch.
+
+torch's reader unpickles what the file holds: it runs where every part of the fence is in force,
+and nowhere else. What comes back is checked like the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
+
+from codegen_app.models import OPEN_STATES, Graph, State, TorchComparison
+from codegen_app.services import artifacts, audit, queue, texts, work
+from scheduler import fence, untrusted
+from scheduler.build.process import Cancellation, Cancelled
+from scheduler.outcome import MachineError, Stage, UserError
+
+_NAME, _DETAIL = 1000, 500  # characters
+_FAILED = (State.REJECTED, State.CANCELLED, State.QUARANTINED)
+
+
+def torch_version() -> str:
+    """The version of torch that is installed here, "" without one. torch is not imported, which
+    takes seconds."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def waiting() -> QuerySet[TorchComparison]:
+    """What this process can do: all of them where torch is installed."""
+    return TorchComparison.objects.all() if torch_version() else TorchComparison.objects.none()
+
+
+def request(graph: Graph) -> None:
+    """Ask for a prepared graph's comparison, in the caller's transaction; again where it failed or
+    waits after a failure. Nothing where the site leaves comparisons out."""
+    if not settings.COMPARE_WITH_TORCH:
+        return
+    row, is_new = TorchComparison.objects.get_or_create(graph=graph)
+    same = TorchComparison.objects.filter(pk=row.pk)
+    failed = same.filter(state__in=_FAILED)
+    paused = same.filter(state=State.QUEUED, again_at__isnull=False)
+    if is_new or failed.update(**work.QUEUED_AGAIN) or paused.update(again_at=None):
+        queue.notify(queue.Kind.PREPARE)  # whose workers compare
+
+
+@transaction.atomic
+def cancel(row: TorchComparison, actor: AbstractBaseUser) -> bool:
+    """Stop a comparison; False where it was over already."""
+    left = TorchComparison.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+def run(row: TorchComparison) -> None:
+    """Do a claimed comparison's work; one that cannot be done is rejected with one line.
+
+    Raises ``work.LeaseLostError`` where it was cancelled, given to another worker, or deleted with
+    its graph.
+    """
+    cancellation = Cancellation()
+    with work.heartbeat(row, cancellation.cancel):
+        try:
+            fence.require()
+            fields = _compared(row.graph, cancellation)
+        except Cancelled:
+            raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None
+        except MachineError:
+            raise
+        except UserError as error:
+            work.finish(row, State.REJECTED, stage=Stage.RUN, reason=str(error))
+            return
+        work.finish(row, State.DONE, **fields)
+
+
+def _compared(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
+    """What the row says of it, at the hints of the graph's symbols."""
+    hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
+    given = untrusted.compare_with_torch(
+        artifacts.local_file(graph.file, ".pt2"),
+        hints,
+        untrusted.Limits(settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES),
+        cancellation,
+    )
+    oracle = f"torch {torch_version().partition('+')[0]}"
+    try:
+        if len(given) > max(1, len(graph.outputs)):
+            raise ValueError
+        # Sizes that depend on data are as the inputs had them.
+        used = given[0]["bindings"] if given else hints
+        bindings = {name: _integer(used[name]) for name in hints}
+        findings = [_finding(one) for one in given]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise UserError(f"{oracle}: what it answered is no list of findings") from None
+    return {"oracle": oracle, "bindings": bindings, "findings": findings}
+
+
+def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
+    """One finding as the row keeps it: the process that made it had run what the file holds.
+
+    Raises ``KeyError``, ``TypeError`` or ``OverflowError`` for anything else.
+    """
+    passed, output, detail = given["passed"], given["output"], given["detail"]
+    if not (passed is None or isinstance(passed, bool)):
+        raise TypeError
+    return {
+        "output": texts.fitted(output, _NAME),
+        "passed": passed,
+        **{name: _finite(given[name]) for name in ("max_error", "bound", "ratio")},
+        "detail": texts.fitted(detail, _DETAIL),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """A number that JSON has; None for an infinity or a NaN."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
