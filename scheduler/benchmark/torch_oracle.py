@@ -99,8 +99,9 @@ def _shown(graph: Graph) -> list[str]:
 def _run(
     file: Path, graph: Graph, inputs: dict[str, Any], bindings: Bindings
 ) -> tuple[list[Array], dict[str, Array]]:
-    """What torch returns, and every input as it is afterwards. Weights that are no floats, or that
-    share memory, are as the file has them: ``inputs`` is brought up to date."""
+    """What torch returns, and inputs as they are afterwards: all but those that are written with
+    another. Weights that are no floats, or that share memory, are as the file has them: ``inputs``
+    is brought up to date."""
     import torch  # noqa: PLC0415 -- as above
     from torch.utils import _pytree  # noqa: PLC0415 -- as above
 
@@ -126,16 +127,26 @@ def _run(
         ]
         arguments, keywords = _pytree.tree_unflatten(flat, program.call_spec.in_spec)
         returned = _pytree.tree_leaves(module(*arguments, **keywords))
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    own = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
+    tensors = {**given, **{name: own[one.source_name] for name, one in held.items()}}
+    # What shares memory with what is written is written with it.
+    written = {_memory(tensors[mutation.input]) for mutation in graph.mutations}
+    wanted = {mutation.input for mutation in graph.mutations}
     after = {
-        one.name: _array(own.get(one.source_name, given.get(one.name, state.get(one.source_name))))
-        for one in graph.inputs
+        name: _array(one)
+        for name, one in tensors.items()
+        if name in wanted or (isinstance(one, torch.Tensor) and _memory(one) not in written)
     }
     return [_array(value) for value in returned if value is not None], after
 
 
+def _memory(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
 def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
-    """An input as torch takes it: of its dtype, laid out as the graph says."""
+    """An input as torch takes it, and may write it: a copy of its dtype, laid out as the graph
+    says."""
     import torch  # noqa: PLC0415 -- as above
 
     if name not in graph.tensors:
@@ -144,7 +155,7 @@ def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
     dtype = getattr(torch, meta.dtype.value.torch or meta.dtype.value.numpy)
     steps = [evaluate(step, bindings) for step in meta.stride]
     order = sorted(range(len(steps)), key=lambda d: -steps[d])
-    laid = torch.from_numpy(np.ascontiguousarray(np.transpose(value, order))).to(dtype)
+    laid = torch.from_numpy(np.array(np.transpose(value, order), order="C")).to(dtype)
     return laid.permute(*np.argsort(order).tolist()) if order else laid
 
 

@@ -61,11 +61,20 @@ def _swapped(graph: Any) -> Any:
     return replace(graph, outputs=(second, first, *rest))
 
 
-def _cut(graph: Any) -> Any:
+def _unwritten(graph: Any) -> Any:
+    """Without its last output, which is the new value of a buffer."""
     return replace(graph, outputs=graph.outputs[:-1], output_specs=graph.output_specs[:-1])
 
 
-@pytest.mark.parametrize("mistake", [_swapped, _cut])
+def _cut(graph: Any) -> Any:
+    """Without one of the outputs that the model returns."""
+    place = graph.returned[-1]
+    outputs, specs = list(graph.outputs), list(graph.output_specs)
+    del outputs[place], specs[place]
+    return replace(graph, outputs=tuple(outputs), output_specs=tuple(specs))
+
+
+@pytest.mark.parametrize("mistake", [_swapped, _unwritten, _cut])
 def test_a_misreading_of_the_file_is_seen(
     file: Path, mistake: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +82,14 @@ def test_a_misreading_of_the_file_is_seen(
     monkeypatch.setattr(torch_oracle.pt2, "read", lambda _: graph)
     found = torch_oracle.compare_with_torch(file, bindings(file, 4))
     assert any(one.passed is False for one in found)
+
+
+def test_what_torch_writes_is_not_what_the_reference_is_given(tmp_path: Path) -> None:
+    """An input of a type that both sides have alike."""
+    args = (torch.arange(6), torch.rand(6, dtype=torch.float64))
+    export(as_module(lambda n, x: (n.add_(1), x.mul_(2.0))), args, tmp_path)
+    found = torch_oracle.compare_with_torch(tmp_path / "model.pt2", {})
+    assert [one.detail for one in found if not one.passed] == []
 
 
 def test_what_draws_random_numbers_is_not_checked(tmp_path: Path) -> None:
