@@ -1,8 +1,8 @@
 """A model's whole graph beside torch itself, from one file.
 
-``torch.export.load(file).module()`` runs on the CPU with the inputs that the reference is given:
-what it returns, and what it writes into inputs and buffers, must be the reference's. A misreading
-of the file or of an op that kernels and reference share is seen here.
+The file's program (``torch_program.py``) runs on the CPU with the inputs that the reference is
+given: what it returns, and what it writes into inputs and buffers, must be the reference's. A
+misreading of the file or of an op that kernels and reference share is seen here.
 
 torch unpickles what the file holds: a file that nobody has checked is taken behind the fence
 (``scheduler/untrusted.py``).
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from scheduler import reference
+from scheduler.benchmark import torch_program
 from scheduler.benchmark.expected import Expected
 from scheduler.benchmark.verification import (
     Finding,
@@ -105,7 +106,7 @@ def _run(
     import torch  # noqa: PLC0415 -- as above
     from torch.utils import _pytree  # noqa: PLC0415 -- as above
 
-    program = torch.export.load(file)
+    program = torch_program.load(file, graph)
     held = {one.name: one for one in graph.inputs if one.kind is not InputKind.USER}
     state = {**program.state_dict, **program.constants}
     with torch.no_grad():
