@@ -25,7 +25,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Withdrawal",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("reason", models.CharField(max_length=500)),
                 ("at", models.DateTimeField(auto_now_add=True)),
                 ("restored_at", models.DateTimeField(blank=True, null=True)),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0046_remeasuring_elsewhere"),
+        ("codegen_app", "0048_not_positive"),
     ]
 
     operations = [
