@@ -132,11 +132,11 @@ def _run(
     tensors = {**given, **{name: own[one.source_name] for name, one in held.items()}}
     # What shares memory with what is written is written with it.
     written = {_memory(tensors[mutation.input]) for mutation in graph.mutations}
-    wanted = {mutation.input for mutation in graph.mutations}
+    mutated = {mutation.input for mutation in graph.mutations}
     after = {
         name: _array(one)
         for name, one in tensors.items()
-        if name in wanted or (isinstance(one, torch.Tensor) and _memory(one) not in written)
+        if name in mutated or (isinstance(one, torch.Tensor) and _memory(one) not in written)
     }
     return [_array(value) for value in returned if value is not None], after
 
