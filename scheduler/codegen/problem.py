@@ -36,7 +36,7 @@ from scheduler.ir.operations import (
     Store,
     numel,
 )
-from scheduler.ir.values import Accumulator, Indirect, Load, Value, loads
+from scheduler.ir.values import Accumulator, Cast, Indirect, Load, Value, loads
 from scheduler.limits import PROBLEM_STEPS
 from scheduler.steps import counted, spend
 
@@ -156,6 +156,8 @@ class _Writer:
             return [self._variable(value.var), self.write(value.size)]
         if isinstance(value, Indirect):
             self._variable(value.symbol)
+        if isinstance(value, Cast) and value.decides and not value.rounds:
+            return self.write(value.value)  # kernels do the same with it and without
         skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
         for one in fields(value):

@@ -84,7 +84,13 @@ class Cast:
     value: Value
     dtype: DType
     node: str = field(default="", compare=False)
-    decides: bool = False
+    decides: bool = field(default=False, metadata={"later": True})
+
+    @property
+    def rounds(self) -> bool:
+        """Whether the value that kernels hold is another one afterwards."""
+        source = self.value.dtype
+        return source is not self.dtype and self.dtype is not source.compute
 
 
 @dataclass(frozen=True)

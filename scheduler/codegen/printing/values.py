@@ -110,10 +110,10 @@ class ValuePrinter(ABC):
 
     def element(self, value: Value, dtype: DType) -> str:
         """``value`` as an element of type ``dtype``, rounded to it once."""
-        if isinstance(value, Cast) and value.dtype is dtype and _rounds(value):
+        if isinstance(value, Cast) and value.dtype is dtype and value.rounds:
             return self.convert(self.value(value.value), value.value.dtype, dtype)
         plain = value
-        while isinstance(plain, Cast) and not _rounds(plain):
+        while isinstance(plain, Cast) and not plain.rounds:
             plain = plain.value
         if (
             isinstance(plain, Load)
@@ -232,7 +232,7 @@ class ValuePrinter(ABC):
 
     def _cast(self, value: Cast) -> str:
         text = self.value(value.value)
-        if not _rounds(value):
+        if not value.rounds:
             return text
         element = self.convert(text, value.value.dtype, value.dtype)
         return self._define(value.dtype, self.hold(element, value.dtype), value.node)
@@ -349,9 +349,3 @@ class ValuePrinter(ABC):
     @abstractmethod
     def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
         """Add both branches to the lines; ``outside`` may be empty."""
-
-
-def _rounds(cast: Cast) -> bool:
-    """Whether a cast changes the held value."""
-    source, target = cast.value.dtype, cast.dtype
-    return source is not target and target is not source.compute
