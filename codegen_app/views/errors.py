@@ -92,7 +92,11 @@ def error_response(request: HttpRequest, status: int, reason: Unavailable) -> Ht
         "tone": "warn" if reason.retry_after_s else "bad",
         "again_s": reason.retry_after_s if request.method == "GET" else 0,
     }
-    return HttpResponse(get_template("unavailable.html").render(context), status=status)
+    try:
+        page, kind = get_template("unavailable.html").render(context), "text/html"
+    except ValueError:  # static files were not collected: the page has no address of its styles
+        page, kind = f"{reason.title}\n{reason.text}\n", "text/plain"
+    return HttpResponse(page, status=status, content_type=f"{kind}; charset=utf-8")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -35,7 +35,7 @@ def test_what_killed_compilers_were_at_is_removed(
     settings.VAR_DIR = tmp_path
     for folder in (tmp_path / "tmp", tmp_path / "code-cache" / "tmp"):
         (folder / "left").mkdir(parents=True)
-    environment = demo.Command()._environment()
+    environment = demo.Command()._environment("127.0.0.1", 8000)
     assert environment["TMPDIR"] == str(tmp_path / "tmp")
     assert not list((tmp_path / "tmp").iterdir())
     assert not list((tmp_path / "code-cache" / "tmp").iterdir())

@@ -17,8 +17,11 @@ from tests.support.pages_world import World
 
 
 @pytest.fixture
-def provider(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcServer]:
-    """A real one, which the site knows."""
+def provider(
+    settings: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OidcServer]:
+    """A real one, which the site knows, and which sends people back to the site's address."""
+    settings.SITE_URL = live_server.url
     monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_MS / 1000)
     made = OidcServer()
     made.start()
