@@ -272,6 +272,19 @@ def test_numbers_that_json_has_not_are_none(compared: Callable[[Compare], None])
     assert kept["detail"] == "check: \\x00"
 
 
+def test_an_input_that_torch_alone_writes_is_a_difference(
+    compared: Callable[[Compare], None],
+) -> None:
+    """It has a finding beyond those of the graph's outputs."""
+    inputs = [{"name": "x", "kind": "input", "source_name": ""}]
+    row = make_torch_comparison(prepared(outputs=["y"], inputs=inputs), state=State.QUEUED)
+    compared(lambda *_, **__: answers(finding(output="x", passed=False), finding()))
+    tasks.prepare()
+    row.refresh_from_db()
+    assert row.state == State.DONE
+    assert [one["passed"] for one in row.findings] == [False, True]
+
+
 _MALFORMED: list[Any] = [
     None,
     7,
