@@ -59,8 +59,8 @@ def compare_with_torch(
     *,
     seed: int = 0,
 ) -> list[Mapping[str, Any]]:
-    """Findings, as dictionaries, of the reference's outputs beside torch's own
-    (``benchmark/torch_oracle.py``).
+    """Compare the reference's outputs with torch's (``benchmark/torch_oracle.py``): the findings as
+    dictionaries.
 
     Raises as ``try_out``, and ``UserError`` where torch is not installed.
     """

@@ -67,7 +67,7 @@ def _try(file: Path, *names: str) -> dict[str, Any]:
 
 
 def _torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
-    """Outputs and writes beside torch's, at the sizes given."""
+    """Compare outputs and writes with torch's, at the sizes given."""
     from scheduler.benchmark.torch_oracle import compare_with_torch  # noqa: PLC0415 -- seconds
 
     bindings = {name: int(size) for name, _, size in (one.partition("=") for one in sizes)}

@@ -106,7 +106,7 @@ class SeriesPage(Schema):
 
 
 class WithdrawnRow(Schema):
-    """Somebody withdrew a point: it is not compared with others."""
+    """The withdrawal of a point, which is not compared with others."""
 
     at: datetime
     by: str | None
@@ -114,7 +114,7 @@ class WithdrawnRow(Schema):
 
 
 class Reason(Schema):
-    """Why something is done; people read it next year."""
+    """Why it is done."""
 
     reason: str = Field(min_length=1, max_length=500)
 

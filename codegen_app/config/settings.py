@@ -194,8 +194,8 @@ FILE_UPLOAD_HANDLERS = [
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's rows to choose among, and some
 DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
-# What goes on where compilers, kernels and readers of files cannot be kept to their own: all but
-# reading what others send, nothing, or all.
+# What is allowed where a needed part of the fence is missing: everything but reading uploads,
+# nothing, or everything.
 FENCE = env.choice("KILN_FENCE", (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL))
 if FENCE == fencing.REQUIRED:
     env.require_fence()
@@ -288,8 +288,7 @@ MODEL_PROCESSES = env.integer("KILN_MODEL_PROCESSES", 0, minimum=0)
 MODEL_LIMIT_S = env.integer("KILN_MODEL_LIMIT_S", 60, minimum=1)
 WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
-# What the site is called wherever a whole address is written: a request's Host is the client's
-# word, and pages are kept for others.
+# Whole addresses begin with this and never with a request's Host, which the client chooses.
 SITE_URL = env.site("KILN_SITE_URL")
 # Webhooks go to public addresses, and into these networks.
 WEBHOOK_NETWORKS = env.networks("KILN_WEBHOOK_NETWORKS")

@@ -1,4 +1,4 @@
-"""A graph beside torch itself: the second oracle of the reference that kernels are checked by."""
+"""Comparisons of graphs with torch: of the reference, against which kernels are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen_app.models.work import State, Work
 
 
 class TorchComparison(Work):
-    """The reference's outputs beside torch's own run of the graph's file, at ``bindings``.
+    """The reference's outputs compared with torch's own run of the graph's file, at ``bindings``.
 
     ``oracle`` is torch with its version (``torch 2.13.0``). ``findings`` has one for each output
     and each written input, ``[{output, passed, max_error, bound, ratio, detail}]``: ``passed`` is
@@ -36,4 +36,4 @@ class TorchComparison(Work):
         ]
 
     def __str__(self) -> str:
-        return f"graph {self.graph_id} beside torch"
+        return f"comparison of graph {self.graph_id} with torch"

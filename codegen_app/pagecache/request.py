@@ -1,7 +1,7 @@
 """The request that the view of a kept page gets: made from the page's key and from nothing else.
 
-A page is sent to every reader with the same key. Since its view cannot read a header, a cookie, the
-host or the account of whoever asked first, no page can depend on what its key lacks.
+A page is sent to every reader with the same key. Its view cannot read a header, a cookie, the host
+or the account of the first reader, so that no page can depend on what its key lacks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reader:
 @dataclass(frozen=True)
 class Key:
     """Pages with the same key are the same but for their marks. ``query`` is as it was sent, and is
-    read as UTF-8 whatever the request says of its own encoding."""
+    always read as UTF-8."""
 
     path: str
     path_info: str

@@ -15,7 +15,7 @@ MOST = 200
 
 @dataclass(frozen=True)
 class WithdrawalRow:
-    """Who withdrew a point, when and why; and who took that back, where somebody did."""
+    """Who withdrew a point, when and why, and who restored it, if anyone."""
 
     datum: int
     datum_url: str

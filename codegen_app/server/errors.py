@@ -1,4 +1,4 @@
-"""Errors as whoever asked can read them: JSON under ``/api/``, whoever made the answer; a page, or
+"""Errors in the client's format: JSON under ``/api/``, wherever the answer comes from; a page, or
 JSON, where the web server refuses a request that the application never sees.
 """
 
@@ -56,7 +56,7 @@ class ErrorTask(PlainErrorTask):  # type: ignore[misc]
         """Write it, and close the connection."""
         try:
             response = _answer(self.request)
-        except Exception:  # else nobody would answer, and the client would wait
+        except Exception:  # the client would wait for an answer
             log.exception("the page of a refused request cannot be rendered")
             super().execute()
             return

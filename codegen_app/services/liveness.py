@@ -65,7 +65,7 @@ def _rows(queue: str) -> tuple[waiting.Rows, ...]:
     """As ``waiting.py`` has them for everybody, of those that need something of a host what this
     one has."""
     if queue == queue_name(Kind.PREPARE):
-        return *waiting.beside_torch(), work.due(torch_comparisons.waiting())
+        return *waiting.without_torch(), work.due(torch_comparisons.waiting())
     if queue == queue_name(Kind.COMPILE):
         return work.due(builds.for_this_host()), *waiting.beside_builds()
     prefix = queue_name(Kind.MEASURE, "")

@@ -38,11 +38,11 @@ def to_prepare() -> tuple[Rows, ...]:
     """Graphs to be read, runs to be planned, bundles to be packed; graphs to be compared with torch
     where a worker that is alive has it."""
     compared = TorchComparison.objects.filter(Exists(Worker.with_torch()))
-    return *beside_torch(), work.due(compared)
+    return *without_torch(), work.due(compared)
 
 
-def beside_torch() -> tuple[Rows, ...]:
-    """What any worker that prepares can do."""
+def without_torch() -> tuple[Rows, ...]:
+    """Work of the queue ``prepare`` that does not need torch."""
     unplanned = TuningRun.objects.filter(
         planned_at=None, state=State.QUEUED, graph__state=State.DONE
     )

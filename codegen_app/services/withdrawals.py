@@ -40,7 +40,7 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
     series = _locked([datum.series_id])[0]
     because = fields.as_text(reason.strip(), "reason", MOST_REASON)
     if not because:
-        raise UserError("reason: say why, who looks at the series next year will ask")
+        raise UserError("reason: say why the point is withdrawn")
     if datum.withdrawals.filter(restored_at=None).exists():
         raise UserError(f"point {datum.pk} was withdrawn already")
     made = Withdrawal.objects.create(
@@ -84,7 +84,7 @@ def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
 
 
 def _locked(keys: Iterable[int]) -> list[Series]:
-    """In one order, so that nobody waits for each other in a circle."""
+    """In a fixed order, so that transactions do not deadlock."""
     return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
 
 

@@ -1,4 +1,4 @@
-"""What the reference makes of a graph's inputs, for somebody else's outputs to be compared with."""
+"""The reference's outputs of a graph, which other outputs are compared with."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from scheduler.ir.storage import Array
 
 
 class Expected:
-    """The reference's outputs by value. ``missing`` says of those that it cannot make what they
-    need. Raises what ``reference.run`` raises."""
+    """The reference's outputs by name (``values``); ``missing`` says of the others what they need.
+    Raises what ``reference.run`` raises."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""A model's whole graph beside torch itself, from one file.
+"""Comparison of a model's whole graph with torch's own run of the same file.
 
 The file's program (``torch_program.py``) runs on the CPU with the inputs that the reference is
 given: what it returns, and what it writes into inputs and buffers, must be the reference's. A
 misreading of the file or of an op that kernels and reference share is seen here.
 
-torch unpickles what the file holds: a file that nobody has checked is taken behind the fence
+torch unpickles what the file holds: an untrusted file is compared behind the fence
 (``scheduler/untrusted.py``).
 """
 
@@ -153,7 +153,7 @@ def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
     if name not in graph.tensors:
         return int(value)
     meta = graph.tensors[name]
-    dtype = getattr(torch, meta.dtype.value.torch or meta.dtype.value.numpy)
+    dtype = torch_program.torch_type(meta.dtype)
     steps = [evaluate(step, bindings) for step in meta.stride]
     order = sorted(range(len(steps)), key=lambda d: -steps[d])
     laid = torch.from_numpy(np.array(np.transpose(value, order), order="C")).to(dtype)

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, InputKind
 from scheduler.ir.index.functions import evaluate
 
@@ -33,17 +34,24 @@ def load(file: Path, graph: Graph) -> Any:
     return _without_weights(model, graph)
 
 
+def torch_type(dtype: DType) -> Any:
+    """The ``torch.dtype``."""
+    import torch  # noqa: PLC0415 -- as above
+
+    return getattr(torch, dtype.torch.removeprefix("torch."))
+
+
 def _without_weights(model: bytes, graph: Graph) -> Any:
     from torch._export.serde import schema, serialize  # noqa: PLC0415 -- as above
 
     program = serialize._bytes_to_dataclass(schema.ExportedProgram, model)
     buffers = [spec.buffer for spec in program.graph_module.signature.input_specs if _buffer(spec)]
-    beside = {each.buffer_name for each in buffers if not each.persistent}
+    not_persistent = {each.buffer_name for each in buffers if not each.persistent}
     state: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     for one in graph.inputs:
         if one.kind is not InputKind.USER:
-            is_constant = one.kind is InputKind.CONSTANT or one.source_name in beside
+            is_constant = one.kind is InputKind.CONSTANT or one.source_name in not_persistent
             zeros = _zeros(graph, one.name, parameter=one.kind is InputKind.PARAMETER)
             (constants if is_constant else state)[one.source_name] = zeros
     return serialize.ExportedProgramDeserializer().deserialize(program, state, constants, b"")
@@ -58,6 +66,5 @@ def _zeros(graph: Graph, name: str, *, parameter: bool) -> Any:
 
     meta = graph.tensors[name]
     size, stride = ([evaluate(each, {}) for each in of] for of in (meta.size, meta.stride))
-    dtype = getattr(torch, meta.dtype.value.torch or meta.dtype.value.numpy)
-    zeros = torch.empty_strided(size, stride, dtype=dtype).zero_()
+    zeros = torch.empty_strided(size, stride, dtype=torch_type(meta.dtype)).zero_()
     return torch.nn.Parameter(zeros, requires_grad=False) if parameter else zeros

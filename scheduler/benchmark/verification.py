@@ -89,8 +89,8 @@ def verify(
 
 
 def _left_out(plan: Schedule, bindings: Bindings) -> Iterator[Finding]:
-    """Nodes of the graph that an output needs and nothing computes: nobody would miss them, since
-    the reference reads the same account of who writes what."""
+    """Nodes that an output needs and nothing computes. Comparing outputs does not reveal them: the
+    reference goes by the same account of what is written."""
     for node in account.missing(plan.lowered):
         detail = f"nothing computes {node.target}, which an output needs"
         yield Finding(node.name, bindings, "", False, np.inf, 0.0, np.inf, detail)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
-from scheduler.ir.ops import UnsupportedOpError, is_in_place
-from scheduler.lowering.ops import find
+from scheduler.ir.ops import is_in_place
+from scheduler.lowering.ops import known
 
 _PREFIX = "aten._foreach_"
 
@@ -74,10 +74,5 @@ def _target(target: str) -> str:
     if overload.startswith("Scalar"):
         plain = name.removesuffix("_")
         name = _OF_NUMBERS.get(plain, plain) + name[len(plain) :]
-    for each in _OVERLOADS.get(overload, ()):
-        try:
-            find(f"aten.{name}.{each}")
-        except UnsupportedOpError:
-            continue
-        return f"aten.{name}.{each}"
-    return ""
+    targets = (f"aten.{name}.{each}" for each in _OVERLOADS.get(overload, ()))
+    return next((one for one in targets if known(one) is not None), "")

@@ -11,8 +11,8 @@ converts operands to their common type; arithmetic takes them exactly instead
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -46,66 +46,92 @@ _ROUNDINGS = frozenset({"floor", "ceil", "round", "trunc", "frac", "fix", "floor
 _CONVERSIONS = frozenset({"to", "_to_copy", "type_as"})
 _THRESHOLDS = frozenset({"threshold", "threshold_backward"})
 
-#: Ops that take numbers as kernels hold them, in f32 beside f16.
+#: Ops that take numbers as kernels hold them, in f32 with f16.
 _HELD = _THRESHOLDS | {"div", "floor_divide"}
 #: Ops whose numbers are rounded to their tensors' type.
-NUMBERS = _COMPARISONS | _STEPS | _SELECTIONS
+_NUMBERS = _COMPARISONS | _STEPS | _SELECTIONS
 #: Ops that see tensors as their own types hold them.
-TENSORS = _COMPARISONS | _STEPS | _TESTS | _ROUNDINGS | _THRESHOLDS
+_TENSORS = _COMPARISONS | _STEPS | _TESTS | _ROUNDINGS | _THRESHOLDS
+_DECIDING = _NUMBERS | _TENSORS | _HELD | _CONVERSIONS
 #: Arguments that are numbers of another kind.
 _COUNTS = frozenset({"dim", "decimals", "wrap", "pad", "size"})
 
-
-def decides(name: str) -> bool:
-    """Whether an op of this name (``aten.eq``) sees any of its operands rounded."""
-    short = name.removeprefix("aten.")
-    return short in NUMBERS or short in TENSORS or short in _CONVERSIONS or short == "div"
+T = TypeVar("T")
 
 
-def is_brought(name: str, own: DType, common: DType) -> bool:
-    """Whether an op of this name rounds a tensor of type ``own`` to the common one: floats of
-    another type, and integers that are compared."""
-    if own is common:
-        return False
-    return own.is_float or (own.is_integer and name.removeprefix("aten.") in _COMPARISONS)
+def decides(op: str) -> bool:
+    """Whether an op of this name (``aten.eq``) may see operands rounded."""
+    return _short(op) in _DECIDING
 
 
-def rounds_numbers(name: str) -> bool:
-    """Whether the op of this name (``aten.eq``) rounds numbers to its tensors' type."""
-    return name.removeprefix("aten.") in NUMBERS
+def narrowed(
+    op: str,
+    arguments: Mapping[str, Any],
+    tensors: Mapping[str, tuple[T, Operand]],
+    result: DType | None,
+    cast: Callable[[T, DType], T],
+) -> dict[str, T | float]:
+    """Those of an op's arguments that are rounded before it decides, by name.
+
+    ``tensors`` are the tensors among ``arguments`` with their types, ``cast`` rounds one to a type;
+    ``result`` is the type of what the op makes, where it is known.
+    """
+    name = _short(op)
+    made: dict[str, T | float] = {}
+    seen = {each: value for each, (value, _) in tensors.items()}
+    if _sees_own_types(name, arguments, result):
+        seen = {each: cast(value, own.dtype) for each, (value, own) in tensors.items()}
+        made |= seen
+    numbers = {each: one for each, value in arguments.items() if (one := _number(each, value))}
+    operands = [own for _, own in tensors.values()]
+    common = _common_type(name, [*operands, *numbers.values()], result) if tensors else None
+    if common is None:
+        return made
+    made |= {
+        each: float(rounded(np.asarray(arguments[each], np.float64), common)) for each in numbers
+    }
+    made |= {
+        each: cast(seen[each], common)
+        for each, (_, own) in tensors.items()
+        if _is_converted(name, own.dtype, common)
+    }
+    return made
 
 
-def rounds_tensors(name: str, arguments: Mapping[str, Any], result: DType | None) -> bool:
-    """Whether it sees tensors as their types hold them: a division where it rounds, a conversion
-    where the result is no float."""
-    short = name.removeprefix("aten.")
-    if short == "div":
+def _short(op: str) -> str:
+    return op.removeprefix("aten.")
+
+
+def _sees_own_types(name: str, arguments: Mapping[str, Any], result: DType | None) -> bool:
+    """A division sees tensors as their types hold them where it rounds, a conversion where the
+    result is no float."""
+    if name == "div":
         return arguments.get("rounding_mode") is not None
-    if short in _CONVERSIONS:
+    if name in _CONVERSIONS:
         return result is not None and not result.is_inexact
-    return short in TENSORS
+    return name in _TENSORS
 
 
-def common_type(name: str, operands: Mapping[str, Operand], result: DType | None) -> DType | None:
-    """The float type to which an op of this name brings its operands before it decides, ``result``
-    being what it makes; None where it does not, or brings them to another kind of type."""
-    is_held = name.removeprefix("aten.") in _HELD
-    if not operands or not (is_held or rounds_numbers(name)):
+def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -> DType | None:
+    """The float type to which the op converts its operands; None where it does not, or converts
+    them to another kind of type."""
+    if name not in _NUMBERS and name not in _HELD:
         return None
     is_comparison = result is None or result is DType.BOOL
-    found = result_type(operands.values()) if is_comparison else result
+    found = result_type(operands) if is_comparison else result
     if found is None or not found.is_float:
         return None
-    return found.compute if is_held else found
+    return found.compute if name in _HELD else found
 
 
-def operand(name: str, value: object) -> Operand | None:
-    """A number among an op's arguments as an operand; None for what is none."""
+def _is_converted(name: str, own: DType, common: DType) -> bool:
+    """Floats of another type are, and integers that are compared; indices and masks are not."""
+    if own is common:
+        return False
+    return own.is_float or (own.is_integer and name in _COMPARISONS)
+
+
+def _number(name: str, value: object) -> Operand | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or name in _COUNTS:
         return None
     return Operand(DType.F32 if isinstance(value, float) else DType.I64, 0)
-
-
-def number_as(value: float, dtype: DType) -> float:
-    """The nearest number of a float type, past the end of its range infinite."""
-    return float(rounded(np.asarray(value, np.float64), dtype))

@@ -16,32 +16,17 @@ from scheduler.lowering.tensor import Scalar, Tensor
 def narrowed(op: str, arguments: Mapping[str, Any], result: DType | None) -> Mapping[str, Any]:
     """The arguments of an op of this name, numbers and tensors rounded as it sees them.
 
-    What kernels hold wider than its type is rounded where it is no value just read: a fused
+    What kernels hold wider than its type is rounded unless it was just loaded: a fused
     ``floor(x * 0.3)`` of f16 is that of the product's f16. The cast of a load costs nothing.
     """
     if not operands.decides(op):
         return arguments
     tensors = {
-        name: one
+        name: (one, Operand(one.dtype, 2 if one.rank else 1))
         for name, one in arguments.items()
         if isinstance(one, Tensor) and not isinstance(one, Scalar)
     }
-    found = {name: operands.operand(name, one) for name, one in arguments.items()}
-    known: dict[str, Operand] = {name: one for name, one in found.items() if one is not None}
-    made: dict[str, Any] = {}
-    if operands.rounds_tensors(op, arguments, result):
-        made = {name: _cast(one, one.dtype) for name, one in tensors.items()}
-    if tensors:
-        ranks = {name: Operand(one.dtype, 2 if one.rank else 1) for name, one in tensors.items()}
-        common = operands.common_type(op, {**ranks, **known}, result)
-        if common is not None:
-            made |= {name: operands.number_as(arguments[name], common) for name in known}
-            made |= {
-                name: _cast(made.get(name, one), common)
-                for name, one in tensors.items()
-                if operands.is_brought(op, one.dtype, common)
-            }
-    return {**arguments, **made}
+    return {**arguments, **operands.narrowed(op, arguments, tensors, result, _cast)}
 
 
 def _cast(tensor: Tensor, dtype: DType) -> Tensor:

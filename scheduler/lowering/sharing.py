@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Argument, Graph, Node, Ref
-from scheduler.ir.ops import Elements, Overload, UnsupportedOpError, is_in_place
+from scheduler.ir.ops import Elements, Overload, is_in_place
 from scheduler.lowering import view_strides
 from scheduler.lowering.errors import naming, where
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import known
 from scheduler.outcome import UserError
 from scheduler.steps import LimitError, spend
 
@@ -34,9 +34,8 @@ class SharedMemory:
 
     def note(self, node: Node) -> str | None:
         """Note whose memory a node's results are. The value that it writes in place, or None."""
-        try:
-            found = find(node.target)
-        except UnsupportedOpError:
+        found = known(node.target)
+        if found is None:
             return self._note_unknown(node)
         given = found.bind(node)
         first = given[found.mutates] if found.mutates else next(iter(given.values()), None)
@@ -161,13 +160,9 @@ def knows_strides(graph: Graph, name: str) -> bool:
 
 def _keeps_layout(node: Node) -> bool:
     """Whether a node's op states itself how its result lies: by its first argument."""
-    try:
-        op = find(node.target).op
-    except UnsupportedOpError:
-        return False
-    return (
-        op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS) or op.name == "aten.clone"
-    )
+    found = known(node.target)
+    kept = (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
+    return found is not None and (found.op.elements in kept or found.op.name == "aten.clone")
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:

@@ -78,8 +78,8 @@ def _at_all_sizes(
     shapes: Sequence[tuple[Expr, ...]],
     symbols: Mapping[str, SymbolInfo],
 ) -> bool | None:
-    """What ``ask`` says of these shapes at the ends of the sizes' ranges and the example's sizes;
-    None where it does not say the same of all."""
+    """What ``ask`` says of these shapes at the least sizes, the example's and the next; None where
+    it does not say the same of all."""
     names = sorted({str(one) for shape in shapes for expr in shape for one in expr.free_symbols})
     if any(is_unbacked(name) for name in names):
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
@@ -37,10 +38,10 @@ from scheduler.ir.reference.rule import (
 )
 from scheduler.ir.roundings import PRODUCTS, RUNNING, Roundings, is_arithmetic, spread_of_running
 from scheduler.lowering.errors import where
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import find, known
 from scheduler.lowering.sharing import SharedMemory, knows_strides, memory_of, written_values
 from scheduler.outcome import UserError
-from scheduler.reference.operands import Types, narrowed
+from scheduler.reference.operands import narrowed
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
@@ -78,8 +79,9 @@ def evaluate(
     spec = find(node.target)
     bound = spec.bind(node)
     args = {name: _resolved(arg, values, bindings) for name, arg in bound.items()}
-    args[OWN_DTYPE] = _own_dtype(node, dtypes or {}, graph)
-    args |= narrowed(spec.op.name, bound, args, _types(node, bound, dtypes or {}, graph))
+    type_of = partial(_type_of, dtypes or {}, graph)
+    args[OWN_DTYPE] = next(filter(None, map(type_of, node_references(node))), None)
+    args |= narrowed(spec.op.name, bound, args, type_of, next(iter(node.outputs), ""))
     if may_draw(node.target):
         args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0] + turn))
     if node.target == PHILOX_RAND:
@@ -106,23 +108,6 @@ def evaluate(
             f"not {len(node.outputs)}"
         )
     return {name: _array(r) for name, r in zip(node.outputs, results, strict=False)}
-
-
-def _types(
-    node: Node,
-    bound: Mapping[str, Argument],
-    dtypes: Mapping[str, DType],
-    graph: Graph | None,
-) -> Types:
-    """The types of a node's operands by the arguments' names, and of its result."""
-
-    def type_of(name: str) -> DType | None:
-        meta = graph.tensors.get(name) if graph is not None else None
-        return dtypes.get(name, meta.dtype if meta is not None else None)
-
-    tensors = {name: type_of(one.name) for name, one in bound.items() if isinstance(one, Ref)}
-    known = {name: own for name, own in tensors.items() if own is not None}
-    return Types(known, type_of(node.outputs[0]) if node.outputs else None)
 
 
 def run(
@@ -189,13 +174,9 @@ def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _own_dtype(node: Node, dtypes: Mapping[str, DType], graph: Graph | None = None) -> DType | None:
-    for name in node_references(node):
-        if graph is not None and name in graph.tensors:
-            return graph.tensors[name].dtype
-        if name in dtypes:
-            return dtypes[name]
-    return None
+def _type_of(dtypes: Mapping[str, DType], graph: Graph | None, name: str) -> DType | None:
+    meta = graph.tensors.get(name) if graph is not None else None
+    return dtypes.get(name) if meta is None else meta.dtype
 
 
 def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -392,13 +373,13 @@ class _Run:
         by what it holds, in which float32 is float64 and a format by channels is none."""
         if not isinstance(value, np.ndarray):
             return value
-        read = (self._values.get(one) for one in node_references(node))
-        arrays = [one for one in read if isinstance(one, np.ndarray)]
         if not memory.shares(name):
             return self._in_own_memory(name, value)
-        if memory.root(name) not in self._written:
+        if memory.root(name) not in self._written or not value.size:
             return value
-        if value.size and not any(np.may_share_memory(one, value) for one in arrays):
+        read = (self._values.get(one) for one in node_references(node))
+        arrays = (one for one in read if isinstance(one, np.ndarray))
+        if not any(np.may_share_memory(one, value) for one in arrays):
             raise UnsupportedOpError(node.target, _OTHER_NUMBERS)
         return value
 
@@ -469,7 +450,5 @@ class _Run:
 
 
 def _mutates(node: Node) -> bool:
-    try:
-        return bool(find(node.target).mutates)
-    except UnsupportedOpError:
-        return False
+    found = known(node.target)
+    return found is not None and bool(found.mutates)

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from scheduler.ir import operands
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument
+from scheduler.ir.graph import Argument, Ref
 from scheduler.ir.promotion import Operand
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import OWN_DTYPE
 
 
-@dataclass(frozen=True)
-class Types:
-    """Of an op's tensors by the arguments' names, and of its first result, where it is known."""
-
-    tensors: Mapping[str, DType]
-    result: DType | None
-
-
 def narrowed(
-    op: str, bound: Mapping[str, Argument], args: Mapping[str, Any], types: Types
+    op: str,
+    bound: Mapping[str, Argument],
+    args: Mapping[str, Any],
+    type_of: Callable[[str], DType | None],
+    result: str,
 ) -> dict[str, Any]:
-    """Those of ``args`` that are rounded before an op of this name sees them."""
+    """Those of ``args``, the values of ``bound``, that are rounded before an op of this name sees
+    them. ``type_of`` gives the type of a tensor by its name; ``result`` names the op's first."""
     if not operands.decides(op):
         return {}
-    known = ((name, operands.operand(name, one)) for name, one in bound.items())
-    numbers = {name: one for name, one in known if one is not None}
-    tensors = {n: Operand(own, 2 if np.ndim(args[n]) else 1) for n, own in types.tensors.items()}
-    # Integers are divided in the result's type.
-    made: dict[str, Any] = {OWN_DTYPE: types.result} if op == "aten.div" else {}
-    if operands.rounds_tensors(op, args, types.result):
-        made |= {n: rounded(args[n], own) for n, own in types.tensors.items() if own.is_inexact}
-    common = operands.common_type(op, {**tensors, **numbers} if tensors else {}, types.result)
-    if common is not None:
-        made |= {name: operands.number_as(args[name], common) for name in numbers}
-        for name, own in types.tensors.items():
-            if operands.is_brought(op, own, common):
-                made[name] = rounded(made.get(name, args[name]), common)
+    tensors = {
+        name: (args[name], Operand(own, 2 if np.ndim(args[name]) else 1))
+        for name, one in bound.items()
+        if isinstance(one, Ref) and (own := type_of(one.name)) is not None
+    }
+    made: dict[str, Any] = operands.narrowed(op, bound, tensors, type_of(result), rounded)
+    if op == "aten.div":  # integers are divided in the result's type
+        made[OWN_DTYPE] = type_of(result)
     return made

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
-from scheduler.ir.ops import Elements, Op, UnsupportedOpError
+from scheduler.ir.ops import Elements, Op
 from scheduler.ir.reference.roles import Required, Role, Sizes
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import known
 
 
 def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
@@ -24,9 +24,8 @@ def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
         if value.kind is InputKind.PARAMETER and len(graph.tensors[value.name].size) == 1
     }
     for node in reversed(graph.nodes):
-        try:
-            found = find(node.target)
-        except UnsupportedOpError:
+        found = known(node.target)
+        if found is None:
             continue
         args = found.bind(node)
         for argument, role in _required(found.op, node, args, roles, sizes, gains):

@@ -1,4 +1,4 @@
-"""What torch itself says of a graph, in a line: the second oracle beside our own reference."""
+"""The comparison of a graph with torch, in a line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Filling the database from a dump: its rows alone, into tables that Kiln's own migrations made.
 
-A dump is SQL that whoever wrote it chose, and a restore often runs as a superuser. So nothing of it
-is executed: ``pg_restore`` writes it out as text, and of that only rows are taken, for tables and
+A dump is SQL of its author's choice, and a restore often runs as a superuser. So none of it is
+executed: ``pg_restore`` writes it out as text, and of that only rows are taken, for tables and
 columns that Kiln has, in statements of our own. PostgreSQL checks them by our columns' types and
 constraints, as a role that may do nothing else.
 """

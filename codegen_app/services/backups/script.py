@@ -1,7 +1,6 @@
 """A dump's rows as ``pg_restore`` writes them out: a text of a few kinds of lines.
 
-Whoever made the dump chose its statements, and what stands where rows end. Any line beside those
-that are known is refused.
+The author of a dump chooses its statements and where rows end: any other line is refused.
 """
 
 from __future__ import annotations

@@ -112,6 +112,14 @@ def find(target: str) -> Overload:
     return _overload(target, form)
 
 
+def known(target: str) -> Overload | None:
+    """The same, or None where no row has it."""
+    try:
+        return find(target)
+    except UnsupportedOpError:
+        return None
+
+
 @cache
 def named_reasons() -> frozenset[str]:
     """Why ops are left to the reference, as their rows say: a use of another op may be so too."""

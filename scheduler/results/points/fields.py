@@ -133,8 +133,8 @@ def as_moment(value: Any, at: str) -> datetime:
 
 
 def not_in_future(moment: datetime, now: datetime, at: str) -> datetime:
-    """The moment, unless it lies in the future: the clock of who measured is wrong then, and the
-    point would be the latest of its series until that day."""
+    """The moment, unless it lies in the future: the measuring machine's clock is wrong then, and
+    the point would be the latest of its series until that day."""
     if moment > now + SKEW:
         raise UserError(
             f"{at}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: it is"
@@ -157,7 +157,7 @@ def json_size(content: Mapping[str, Any], at: str) -> int:
 
 
 def need_json(content: Mapping[str, Any], at: str) -> None:
-    """Each part of it can be kept, whatever it is. ``json_size`` comes first."""
+    """Check that each part of it can be stored. Call ``json_size`` first."""
     _plain(content, at, _DEEPEST)
 
 

@@ -238,8 +238,7 @@ class _Stream:
             else:
                 self._unended += 1 + (_Kind.HEAD in line.also) - (_Kind.END in line.also)
             return block
-        if latest is None:
-            return None
+        assert latest is not None  # a stream begins with a head
         if line.kind is _Kind.END:
             latest.is_mixed |= not self._unended
             self._unended = max(0, self._unended - 1)

@@ -95,7 +95,7 @@ class Rows:
 
     def points(self, *, once: bool = True) -> Points:
         """All of it. Where a benchmark can stand in a file ``once``, figures of one name, metric
-        and unit are left out together: which of them counts, nobody says."""
+        and unit are left out together: the file does not say which of them counts."""
         made = self._made
         if once:
             counts = Counter(_name(point) for _, point in made)
@@ -121,7 +121,7 @@ def point(
     measured_at: datetime | None = None,
     **more: Any,
 ) -> Point:
-    """A point of what the file says, and beside it the context. Raises ``UserError`` naming the
+    """A point of what the file says and of the context. Raises ``UserError`` naming the
     field, for a time that is 0 or negative too."""
     series = SeriesKey(
         problem=fields.as_text(problem, at, 500, empty=False),
