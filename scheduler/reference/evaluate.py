@@ -357,7 +357,7 @@ class _Run:
             target = spec.bind(node)[spec.mutates]
             assert isinstance(target, Ref)
             written = self._values[target.name]
-            if written.shape and not written.flags.writeable:
+            if not written.flags.writeable:
                 raise UnsupportedOpError(node.target, "writes to an expanded tensor")
             for name, value in checked.items():
                 if np.shape(value) != written.shape:

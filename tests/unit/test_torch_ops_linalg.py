@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from scheduler.ir.reference import matrix_factors
+from scheduler.ir.reference.rule import UnsupportedUseError
 from tests.unit.torch_export import agree, as_module
 
 torch = pytest.importorskip("torch")
@@ -91,3 +94,21 @@ def test_products_and_norms(tmp_path: Path) -> None:
         )
 
     agree(as_module(every), (A, B, _randn(4, 3, 3)[:, 0]), tmp_path)
+
+
+@pytest.mark.parametrize("pivot", [0, -3, 3])
+def test_a_pivot_beyond_the_matrix_is_refused_before_lapack_reads_there(pivot: int) -> None:
+    given = {"LD": np.eye(2), "B": np.eye(2), "pivots": np.array([1, pivot]), "hermitian": False}
+    with pytest.raises(UnsupportedUseError, match="a pivot that is none of 2 rows"):
+        matrix_factors.ldl_solve(given)
+    with pytest.raises(UnsupportedUseError, match="a pivot that is none of 2 rows"):
+        matrix_factors.permutation(given["pivots"], 2)
+
+
+def test_no_matrices_are_solved(tmp_path: Path) -> None:
+    """The shapes come from stand-ins, whose pivots LAPACK reads."""
+    pivots = torch.zeros(0, 2, dtype=torch.int32)
+    given = (_randn(0, 2, 2), pivots, _randn(2, 5))
+    agree(
+        as_module(lambda ld, p, b: (LA.ldl_solve(ld, p, b), LA.lu_solve(ld, p, b))), given, tmp_path
+    )

@@ -47,7 +47,7 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
     batch = np.broadcast_shapes(*(m.shape[:-2] for m in matrices))
     full = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in matrices]
     if 0 in batch:  # shapes and types, from matrices that no rule stumbles over
-        made = function(*(np.eye(*m.shape[-2:], dtype=m.dtype) for m in matrices))
+        made = function(*(_stand_in(m) for m in matrices))
         parts = [np.asarray(part) for part in made]
         return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
     rows = [function(*(m[at] for m in full)) for at in np.ndindex(*batch)]
@@ -55,6 +55,12 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
         np.stack([np.asarray(part) for part in parts]).reshape((*batch, *np.shape(parts[0])))
         for parts in zip(*rows, strict=True)
     )
+
+
+def _stand_in(array: Array) -> Array:
+    """A regular matrix; of integers, which are pivots, exchanges with the first row."""
+    shape, dtype = array.shape[-2:], array.dtype
+    return np.ones(shape, dtype) if dtype.kind in "iu" else np.eye(*shape, dtype=dtype)
 
 
 def regular(function: Callable[[], Any]) -> Any:

@@ -40,12 +40,19 @@ def unpacked(lu: Array) -> tuple[Array, Array]:
     return lower, np.triu(lu[..., :k, :])
 
 
+def _pivots(given: Array, rows: int, least: int = 1) -> Array:
+    """Checked, since LAPACK reads and writes at them: from 1, or below 0 for blocks of two."""
+    if given.size and (given.min() < least or given.max() > rows or not given.all()):
+        raise UnsupportedUseError(f"a pivot that is none of {rows} rows")
+    return given[0]
+
+
 def permutation(pivots: Array, rows: int) -> Array:
     """P of A = P L U, from LAPACK's exchanges of rows."""
 
     def one(exchanges: Array) -> tuple[Array]:
         order = np.arange(rows)
-        for row, other in enumerate(exchanges[0] - 1):
+        for row, other in enumerate(_pivots(exchanges, rows) - 1):
             order[[row, other]] = order[[other, row]]
         made = np.zeros((rows, rows))
         made[order, np.arange(rows)] = 1
@@ -134,7 +141,8 @@ def ldl_solve(a: Args) -> Result:
     )
 
     def one(ld: Array, pivots: Array, b: Array) -> tuple[Array]:
-        return (solver(ld, pivots[0], b, lower=1)[0],) if ld.size and b.size else (b,)
+        exchanges = _pivots(pivots, len(ld), -len(ld))
+        return (solver(ld, exchanges, b, lower=1)[0],) if ld.size and b.size else (b,)
 
     return each_matrix(one, factors, np.asarray(a["pivots"])[..., None, :], right)[0]
 

@@ -39,7 +39,12 @@ def expand(a: Args) -> Array:
     x, size = a["self"], a["size"]
     padded = (1,) * (len(size) - x.ndim) + x.shape
     shape = tuple(o if n == -1 else n for n, o in zip(size, padded, strict=True))
-    return np.broadcast_to(x, shape)
+    return _expanded(x, shape)
+
+
+def _expanded(x: Array, shape: tuple[int, ...]) -> Array:
+    """A view that can be written to where no element is there twice."""
+    return x if shape == x.shape else np.broadcast_to(x, shape)
 
 
 def flatten(a: Args) -> Array:
@@ -150,7 +155,7 @@ def view_as(a: Args) -> Any:
 
 
 def expand_as(a: Args) -> Any:
-    return np.broadcast_to(a["self"], a["other"].shape)
+    return _expanded(a["self"], a["other"].shape)
 
 
 def broadcast_tensors(a: Args) -> Any:

@@ -117,7 +117,7 @@ ROWS = (
         Elements.COPIED,
         requires=places_of_all("index"),
     ),
-    op("aten.ravel", "self", views.view, ref.ravel, Elements.RESHAPED),
+    op("aten.ravel", "self", views.view, ref.ravel, Elements.VIEWED_IF_CONTIGUOUS),
     op("aten.vander", "x, N=None, increasing=False", rearranging.vander, ref.vander),
     op("aten.matrix_power", "self, n", rearranging.matrix_power, ref.matrix_power),
     op(
