@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.site_under_attack import Site
+from tests.attacks.site_under_attack import POINTS_A_BATCH, Site
 
 OPEN = "('queued', 'running')"
 WORK = ("graph", "build", "tuningtask")
@@ -22,10 +22,12 @@ class Accepted:
     graphs: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
     builds: set[int] = field(default_factory=set)
+    batches: set[str] = field(default_factory=set)
 
     def counts(self) -> str:
         """For people."""
-        return f"{len(self.graphs)} imports, {len(self.runs)} runs, {len(self.builds)} builds"
+        work = f"{len(self.graphs)} imports, {len(self.runs)} runs, {len(self.builds)} builds"
+        return f"{work}, {len(self.batches)} batches of results"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def open_rows(site: Site) -> int:
         return sum(
             _count(connection, f"codegen_app_{table} WHERE state IN {OPEN}")
             for table in (*WORK, "tuningrun", "candidate")
-        )
+        ) + _count(connection, "codegen_app_series WHERE unchecked_from IS NOT NULL")
 
 
 def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
@@ -95,6 +97,7 @@ def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
             yield from (f"{table}: {number} {state}: {why}" for state, why, number in lost)
         yield from _doubled(connection)
         yield from _dangling(connection)
+        yield from _of_batches(connection, accepted.batches)
 
 
 def of_files(site: Site) -> Iterator[str]:
@@ -130,6 +133,26 @@ def _owned(path: Path, uid: int) -> bool:
         return path.lstat().st_uid == uid
     except FileNotFoundError:
         return False
+
+
+def _of_batches(connection: Any, accepted: set[str]) -> Iterator[str]:
+    """Each is there once with all of its points, and series know how many they have."""
+    counts = dict(
+        connection.execute(
+            "SELECT key, count(*) FROM codegen_app_batch AS b LEFT JOIN codegen_app_datum AS d"
+            " ON d.batch_id = b.id WHERE key LIKE 'attack-%' GROUP BY key"
+        )
+    )
+    yield from _some("batches accepted and not there", accepted - counts.keys())
+    parts = (key for key, number in counts.items() if number != POINTS_A_BATCH)
+    yield from _some("batches with more or fewer points than were sent", parts)
+    miscounted = _count(
+        connection,
+        "codegen_app_series AS s WHERE points <>"
+        " (SELECT count(*) FROM codegen_app_datum AS d WHERE d.series_id = s.id)",
+    )
+    if miscounted:
+        yield f"{miscounted} series that miscount their points"
 
 
 def _doubled(connection: Any) -> Iterator[str]:
