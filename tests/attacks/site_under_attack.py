@@ -197,7 +197,10 @@ class Site:
         body += f"--{boundary}--\r\n".encode()
         kind = f"multipart/form-data; boundary={boundary}"
         headers = {"Content-Type": kind, "Referer": f"{self.url}{address}"}
-        return self._open(urllib.request.Request(f"{self.url}{address}", bytes(body), headers))
+        answer = self._open(urllib.request.Request(f"{self.url}{address}", bytes(body), headers))
+        if answer[2].startswith("/login") and address != "/login/":  # the session is over
+            self._log_in()
+        return answer
 
     def send_results(self, key: str, number: int) -> int:
         """A batch of the ``number``-th revision; the answer's status."""

@@ -44,7 +44,7 @@ def _pivots(given: Array, rows: int, least: int = 1) -> Array:
     """Checked, since LAPACK reads and writes at them: from 1, or below 0 for blocks of two."""
     if given.size and (given.min() < least or given.max() > rows or not given.all()):
         raise UnsupportedUseError(f"a pivot that is none of {rows} rows")
-    return given[0]
+    return np.asarray(given[0])
 
 
 def permutation(pivots: Array, rows: int) -> Array:
