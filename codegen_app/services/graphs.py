@@ -201,7 +201,7 @@ def _record(
         file=file,
         symbols=texts.stored(content["symbols"]),
         inputs=texts.stored(_inputs(content)),
-        outputs=texts.stored(content["outputs"]),
+        outputs=texts.stored([*content["outputs"], *content.get("constant_outputs", ())]),
         tensors=texts.stored(content["tensors"]),
         targets=list(target_names),
         node_count=len(content["nodes"]),

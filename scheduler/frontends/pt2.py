@@ -28,7 +28,7 @@ from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.offsets import counted_from_the_tensor, first_element
 from scheduler.frontends.origins import read_origin
-from scheduler.frontends.output_specs import read_output_specs
+from scheduler.frontends.output_specs import read_outputs
 from scheduler.frontends.statistics import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
 from scheduler.ir.check import check_graph, free_symbols
@@ -40,7 +40,6 @@ from scheduler.ir.graph import (
     GraphInput,
     InputKind,
     Node,
-    OutputSpec,
     Ref,
     Subgraph,
     SymbolInfo,
@@ -88,9 +87,10 @@ _INPUT_KINDS = {
 def read(path: Path, name: str | None = None) -> Graph:
     """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
 
-    Outputs are all of the graph's values that leave it; constant outputs (None, a number) are no
-    values and are left out. ``output_specs`` say which of them are new values of inputs: those
-    that the file's signature names, and behind all others the inputs that ops write in place. A
+    Outputs are all of the graph's values that leave it, in the order of the model's results as
+    torch flattens them; those that are constants (None, a number) are ``constant_outputs``.
+    ``output_specs`` say which outputs are new values of inputs: those that the file's signature
+    names, and behind all others the inputs that ops write in place. A
     value in neither ``tensors`` nor ``sym_ints`` is a number that its node makes (a float, a truth
     value, what is read from data), or None. Symbols without an example value in the file get the
     least value that their range allows, sizes that depend on data 64 or the nearest one.
@@ -163,18 +163,19 @@ class _Reader:
         inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
         self._check_inputs(data, inputs)
         self._name_sizes_of_inputs(inputs)
-        outputs, specs = self._outputs(data, module, inputs)
+        outputs = read_outputs(data, module, inputs)
         return Graph(
             name=name,
             digest="",
             symbols=self._symbols() | _drawn(nodes),
             inputs=inputs,
-            outputs=tuple(outputs),
+            outputs=outputs.names,
             nodes=tuple(nodes),
             tensors=self._tensors,
             sym_ints=self._sym_ints,
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
-            output_specs=specs,
+            output_specs=outputs.specs,
+            constant_outputs=outputs.constants,
         )
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:
@@ -314,26 +315,6 @@ class _Reader:
                 yield GraphInput(name, role, name_of(content, where, label))
             elif kind != "constant_input":
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
-
-    def _outputs(
-        self, data: Json, module: Json, inputs: tuple[GraphInput, ...]
-    ) -> tuple[list[str], tuple[OutputSpec, ...]]:
-        """The values that leave the graph and what each is for: nothing where all are returned."""
-        signature = field(module, "signature", dict, "graph_module")
-        parts = field(data, "outputs", list, "graph")
-        names = [value_names(part, "graph outputs") for part in parts]
-        specs = read_output_specs(field(signature, "output_specs", list, "signature"), inputs)
-        if len(specs) != len(parts):
-            raise UserError(f"the graph has {len(parts)} outputs, its signature {len(specs)}")
-        found = [
-            (name, spec)
-            for spec, values in zip(specs, names, strict=True)
-            for name in values
-            if name is not None and spec is not None
-        ]
-        kinds = tuple(spec for _, spec in found)
-        returned = all(spec == OutputSpec() for spec in kinds)
-        return [name for name, _ in found], () if returned else kinds
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
         """Raise ``UserError`` where the signature has other inputs than the graph."""
