@@ -3,7 +3,8 @@
 The format is torch/_export/serde/schema.py, major versions 5 to 8. Weights are not read. A block
 that torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
 checkpoint stands in the graph with its nodes, because none of them changes a value in inference.
-Other graphs among a node's arguments are ``Subgraph``, their values named after the node.
+Other graphs among a node's arguments are ``Subgraph``, their values named after the node. What
+``torch.vmap`` hides of tensors is shown again (``vmap.py``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from scheduler.frontends.origins import read_origin
 from scheduler.frontends.output_specs import read_outputs
 from scheduler.frontends.statistics import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
+from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -104,7 +106,7 @@ def read(path: Path, name: str | None = None) -> Graph:
         with counted("reading", READING_STEPS.of(nodes)):
             graph = _Reader(document).graph(path.stem if name is None else name)
             check_graph(graph)
-            graph = with_single_ops(with_inner_tensors(graph))
+            graph = with_single_ops(with_batch_dimensions(with_inner_tensors(graph)))
             graph = with_written_inputs(with_written_statistics(graph))
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
