@@ -86,8 +86,9 @@ _INPUT_KINDS = {
 }
 
 
-def read(path: Path, name: str | None = None) -> Graph:
+def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
+    Where the file holds several models, ``model_name`` says which.
 
     Outputs are all of the graph's values that leave it, in the order of the model's results as
     torch flattens them; those that are constants (None, a number) are ``constant_outputs``.
@@ -100,7 +101,7 @@ def read(path: Path, name: str | None = None) -> Graph:
     Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
     damaged or contradicts itself, or holds what the IR has no form for.
     """
-    document = read_model_json(path)
+    document = read_model_json(path, model_name)
     try:
         nodes = _count_nodes(document)
         with counted("reading", READING_STEPS.of(nodes)):
