@@ -74,9 +74,10 @@ class Generated:
         )
 
 
-def load(path: Path, name: str | None = None) -> Graph:
-    """Read a model's file. Raises ``UserError`` naming the part that is malformed."""
-    return pt2.read(path, name)
+def load(path: Path, name: str | None = None, model_name: str = "") -> Graph:
+    """Read a model's file; of several in it the one of that name. Raises ``UserError`` naming the
+    part that is malformed."""
+    return pt2.read(path, name, model_name)
 
 
 def rebind(graph: Graph, given: Mapping[str, int]) -> Graph:

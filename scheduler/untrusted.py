@@ -8,6 +8,7 @@ brings it down, is turned down in one line, and nothing else comes of it.
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from scheduler.build.asking import Child, ask
 from scheduler.build.process import Cancellation
 from scheduler.outcome import UserError
 
+_EXTRACTED = "model.pt2"  # what a child leaves in its folder
 _CHILD = Child("scheduler.untrusted_child", "its reader", "be read", "a model")
 
 
@@ -38,6 +40,14 @@ def read_graph(file: Path, limits: Limits = Limits()) -> Mapping[str, Any]:
     """
     content: Mapping[str, Any] = _ask("read", file, (), limits, None)
     return content
+
+
+def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limits()) -> None:
+    """Write one of the models in a file to ``out``, a file of its own.
+
+    Raises as ``read_graph``, and ``UserError`` that lists the models where none has that name.
+    """
+    _ask("extract", file, (model_name, _EXTRACTED), limits, None, out)
 
 
 def try_out(
@@ -77,13 +87,18 @@ def _ask(
     more: Sequence[str],
     limits: Limits,
     cancellation: Cancellation | None,
+    out: Path | None = None,
 ) -> Any:
+    """The child's answer; the file that it leaves in its folder becomes ``out``."""
     given = (what, str(limits.memory_bytes), str(limits.seconds), str(file.absolute()))
     with tempfile.TemporaryDirectory(prefix="kiln-read-") as folder:
-        return ask(
+        answer = ask(
             *(_CHILD, (*given, *more)),
             name=file.name,
             folder=Path(folder),
             seconds=limits.seconds,
             cancellation=cancellation,
         )
+        if out is not None:
+            shutil.move(Path(folder) / _EXTRACTED, out)
+        return answer

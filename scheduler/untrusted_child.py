@@ -2,6 +2,7 @@
 
 python -m scheduler.untrusted_child read MEMORY_BYTES SECONDS FILE
 python -m scheduler.untrusted_child try MEMORY_BYTES SECONDS FILE [TARGET ...]
+python -m scheduler.untrusted_child extract MEMORY_BYTES SECONDS FILE MODEL_NAME OUT
 python -m scheduler.untrusted_child torch MEMORY_BYTES SECONDS FILE SEED [SYMBOL=SIZE ...]
 """
 
@@ -23,15 +24,18 @@ from scheduler.fence import Fence, Limits
 from scheduler.fence.model import MIB
 from scheduler.fence.python import enter_python
 from scheduler.frontends.mutations import writers
+from scheduler.frontends.one_model import extract_model
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 
 
 def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequence[str]) -> None:
     """Entry of the process: one answer on standard output, whatever the file does."""
-    limits = Limits(memory_bytes=memory_bytes, file_bytes=MIB, cpu_seconds=math.ceil(seconds) + 1)
+    file_bytes = MIB + (file.stat().st_size if what == "extract" else 0)
+    cpu_seconds = math.ceil(seconds) + 1
+    limits = Limits(memory_bytes=memory_bytes, file_bytes=file_bytes, cpu_seconds=cpu_seconds)
     # The import of torch looks for a folder to write to.
-    own = (Path.cwd(),) if what == "torch" else ()
+    own = (Path.cwd(),) if what in ("torch", "extract") else ()
     enter_python(Fence(read=(file,), write=own, limits=limits))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -58,6 +62,12 @@ def _read(file: Path) -> dict[str, Any]:
     return {**graph_to_json(graph), **({"writers": written} if written else {})}
 
 
+def _extract(file: Path, model_name: str, out: str) -> dict[str, Any]:
+    """To the folder that the process works in."""
+    extract_model(file, model_name, Path(out))
+    return {}
+
+
 def _try(file: Path, *names: str) -> dict[str, Any]:
     """All that preparing does: the schedule, and the default kernels' sources."""
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
@@ -74,7 +84,12 @@ def _torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
     return [asdict(finding) for finding in compare_with_torch(file, bindings, int(seed))]
 
 
-_WHAT: dict[str, Callable[..., Any]] = {"read": _read, "try": _try, "torch": _torch}
+_WHAT: dict[str, Callable[..., Any]] = {
+    "read": _read,
+    "extract": _extract,
+    "try": _try,
+    "torch": _torch,
+}
 
 
 if __name__ == "__main__":

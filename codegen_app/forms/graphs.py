@@ -7,8 +7,14 @@ from pathlib import Path
 from django import forms
 
 
+def default_name(stem: str, model_name: str) -> str:
+    """What a graph is called after its file, and the model in it where that was chosen."""
+    return f"{stem}:{model_name}" if model_name else stem
+
+
 class ImportGraphForm(forms.Form):
-    """A model's file, and what to call it: its own name where that is left out."""
+    """A model's file, which model of several in it, and what to call it: the file's own name, with
+    the model's behind it, where that is left out."""
 
     file = forms.FileField(
         widget=forms.FileInput(attrs={"accept": ".pt2"}),
@@ -22,7 +28,14 @@ class ImportGraphForm(forms.Form):
         ),
     )
 
+    model_name = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "only where the file holds several models"}),
+    )
+
     def chosen_name(self) -> str:
         """What the graph is to be called."""
         given: str = self.cleaned_data["name"]
-        return given or Path(self.cleaned_data["file"].name or "graph").stem[:200]
+        stem = Path(self.cleaned_data["file"].name or "graph").stem
+        return given or default_name(stem, self.cleaned_data["model_name"])[:200]

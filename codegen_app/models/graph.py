@@ -18,8 +18,9 @@ class Graph(Work):
     row. ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null where the export gives
     none); ``targets`` are those that its kernels are compiled for. ``inputs`` is
     ``[{name, kind, source_name}]``, where the model writes one with ``written`` and ``written_by``
-    (names of nodes); ``tensors`` maps a value's name to ``{dtype, size, stride}``
-    with expressions as text.
+    (names of nodes); ``outputs`` has names of values, and behind them ``{place, value}`` for each
+    constant that the model returns (``ConstantOutput``); ``tensors`` maps a value's name to
+    ``{dtype, size, stride}`` with expressions as text.
     """
 
     name = models.CharField(max_length=200)

@@ -243,6 +243,7 @@ def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Mani
         inputs=tuple(name for name, buffer in buffers.items() if buffer.kind in _GIVEN),
         outputs=tuple(name for name in buffers if name in written),
         mutations=(),
+        constant_outputs=(),
         storage={},
         pools={},
     )

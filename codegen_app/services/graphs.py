@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -41,13 +42,18 @@ _RECORDING = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
 def import_graph(
-    file: Path, name: str, compile_for: Sequence[str], actor: AbstractBaseUser | None
+    file: Path,
+    name: str,
+    compile_for: Sequence[str],
+    actor: AbstractBaseUser | None,
+    model_name: str = "",
 ) -> tuple[Graph, bool]:
-    """Record the graph in ``file`` and ask for its preparation; also whether it is new.
+    """Record the graph in ``file`` and ask for its preparation; also whether it is new. Of several
+    models in the file it is the one with the name ``model_name``, which is stored alone.
 
-    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, for an
-    unknown target, and for an account's (``actor``) where the fence does not let files of others be
-    read; nothing is recorded then.
+    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, that holds
+    several models, or none of that name, for an unknown target, and for an account's (``actor``)
+    where the fence does not let files of others be read; nothing is recorded then.
     """
     if actor is not None:
         fencing.need(settings.FENCE)
@@ -60,6 +66,17 @@ def import_graph(
         if target not in engine.served_names():
             known_names = ", ".join(engine.served_names())
             raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
+    if not model_name:
+        return _import(file, name, target_names, actor)
+    with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
+        own = Path(folder) / file.name
+        untrusted.extract_model(file, model_name, own, _limits(settings.IMPORT_MAX_S))
+        return _import(own, name, target_names, actor)
+
+
+def _import(
+    file: Path, name: str, target_names: Sequence[str], actor: AbstractBaseUser | None
+) -> tuple[Graph, bool]:
     content = untrusted.read_graph(file, _limits(settings.IMPORT_MAX_S))
     known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if known is not None:
@@ -201,7 +218,7 @@ def _record(
         file=file,
         symbols=texts.stored(content["symbols"]),
         inputs=texts.stored(_inputs(content)),
-        outputs=texts.stored(content["outputs"]),
+        outputs=texts.stored([*content["outputs"], *content.get("constant_outputs", ())]),
         tensors=texts.stored(content["tensors"]),
         targets=list(target_names),
         node_count=len(content["nodes"]),

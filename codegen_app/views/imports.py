@@ -77,7 +77,11 @@ def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]
                 out.write(chunk)
         try:
             return graphs.import_graph(
-                path, form.chosen_name(), graphs.DEFAULT_TARGETS, actor(request)
+                path,
+                form.chosen_name(),
+                graphs.DEFAULT_TARGETS,
+                actor(request),
+                form.cleaned_data["model_name"],
             )
         except UserError as error:
             line = str(error).replace(str(path), own).replace(path.name, own)

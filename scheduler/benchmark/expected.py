@@ -33,7 +33,7 @@ class Expected:
         self._tolerance, self._seed = tolerance, seed
         self._moved: Mapping[str, Array] | None = None
         self.missing: dict[str, str] = {}
-        self.values = reference.run(graph, inputs, bindings, missing=self.missing)
+        self.values = self._run(self.missing)
 
     def check(self, value: str, got: Array, name: str) -> Check:
         """Compare an output; one beyond its bound once more with what roundings may move."""
@@ -52,11 +52,13 @@ class Expected:
         """How far roundings may move each output of the graph."""
         rng = np.random.default_rng([self._seed, 1])
 
-        def run() -> Mapping[str, Array]:
-            drawn = Roundings(rng)
-            return reference.run(
-                self._graph, self._inputs, self._bindings, missing={}, roundings=drawn
-            )
-
         dtypes = {name: meta.dtype for name, meta in self._graph.tensors.items()}
-        return most_moved(run, self.values, dtypes)
+        return most_moved(lambda: self._run({}, Roundings(rng)), self.values, dtypes)
+
+    def _run(self, missing: dict[str, str], roundings: Roundings | None = None) -> dict[str, Array]:
+        """The outputs; a number among them (a size) is an array without dimensions, as a kernel
+        makes it."""
+        made = reference.run(
+            self._graph, self._inputs, self._bindings, missing=missing, roundings=roundings
+        )
+        return {name: np.asarray(value) for name, value in made.items()}

@@ -29,7 +29,7 @@ from scheduler.benchmark.verification import (
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Graph, InputKind
+from scheduler.ir.graph import Constant, Graph, InputKind, with_constants
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.random import draws
@@ -39,8 +39,9 @@ from scheduler.outcome import Rejected, Stage, UserError
 
 
 def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Finding]:
-    """A finding for each output and each written input, named after torch's version; one that is
-    not checked where torch cannot run the model, or where it draws random numbers.
+    """A finding for each output, each constant among them and each written input, named after
+    torch's version; one that is not checked where torch cannot run the model, or where it draws
+    random numbers.
 
     Raises ``UserError`` where the model cannot be read or lowered, ``ModuleNotFoundError`` without
     torch.
@@ -59,24 +60,44 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) as error:
         why = " ".join(str(error).split())[:300]
         return [not_checked(name, bindings, "", f"torch cannot run it: {why}")]
-    places = graph.returned
-    if len(returned) != len(places):
-        reason = f"torch returns {len(returned)} values, this reading of the file {len(places)}"
+    constants = {each.place: each.value for each in graph.constant_outputs}
+    own: list[int | None] = with_constants(graph.returned, dict.fromkeys(constants))
+    if len(returned) != len(own):
+        reason = f"torch returns {len(returned)} values, this reading of the file {len(own)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
+    same = [_constant(name, bindings, at, constants[at], returned[at]) for at in sorted(constants)]
     try:
         expected = Expected(graph, inputs, bindings, tolerance, seed)
     except (UserError, UnsupportedOpError) as error:
         return [not_checked(name, bindings, "", f"no reference: {error}")]
-    got = dict(zip(places, returned, strict=True))
+    got = {
+        place: _array(value)
+        for place, value in zip(own, returned, strict=True)
+        if place is not None
+    }
     got |= {written.output: after[written.input] for written in graph.mutations}
     unread = _written_unread(graph, inputs, after)
     missed = Rejected(Stage.CHECK, "torch writes it, this reading of the file does not")
-    return [finding_of(name, bindings, one, missed) for one in unread] + [
-        not_checked(name, bindings, shown, f"no reference: {expected.missing[value]}")
-        if value in expected.missing
-        else finding_of(name, bindings, shown, expected.check(value, got[place], shown))
-        for place, (value, shown) in enumerate(zip(graph.outputs, _shown(graph), strict=True))
-    ]
+    written = [finding_of(name, bindings, one, missed) for one in unread]
+    return (
+        same
+        + written
+        + [
+            not_checked(name, bindings, shown, f"no reference: {expected.missing[value]}")
+            if value in expected.missing
+            else finding_of(name, bindings, shown, expected.check(value, got[place], shown))
+            for place, (value, shown) in enumerate(zip(graph.outputs, _shown(graph), strict=True))
+        ]
+    )
+
+
+def _constant(name: str, bindings: Bindings, place: int, value: Constant, returned: Any) -> Finding:
+    """Whether torch returns a constant's very value, of its type."""
+    output = f"constant {place}"
+    if type(value) is type(returned) and repr(value) == repr(returned):
+        return Finding(name, bindings, output, True, 0.0, 0.0, 0.0, "")
+    reason = f"torch returns {returned!r}, this reading of the file {value!r}"
+    return finding_of(name, bindings, output, Rejected(Stage.CHECK, reason))
 
 
 def _written_unread(
@@ -138,7 +159,7 @@ def _run(
         for name, one in tensors.items()
         if name in mutated or (isinstance(one, torch.Tensor) and _memory(one) not in written)
     }
-    return [_array(value) for value in returned if value is not None], after
+    return returned, after
 
 
 def _memory(tensor: Any) -> int:

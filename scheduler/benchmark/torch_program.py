@@ -7,6 +7,7 @@ with torch draws weights at random anyway, so tensors of zeros stand in for them
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,18 +21,29 @@ def load(file: Path, graph: Graph) -> Any:
 
     Raises what torch's reader raises.
     """
-    import torch  # noqa: PLC0415 -- seconds, and not everywhere
 
     with zipfile.ZipFile(file) as archive:
         members = [PurePosixPath(name) for name in archive.namelist()]
-        models = [one for one in members if one.parts[1:] == ("models", "model.json")]
+        models = [one for one in members if one.parts[1:2] == ("models",)]
         weights = [one for one in members if one.parts[1:3] == ("data", "weights")]
         has_weights = any(one.suffix != ".json" for one in weights)
         holds = any(one.kind is not InputKind.USER for one in graph.inputs)
         if has_weights or not weights or not models or not holds:
-            return torch.export.load(file)
+            return _load(file, models)
         model = archive.read(str(models[0]))
     return _without_weights(model, graph)
+
+
+def _load(file: Path, models: Sequence[PurePosixPath]) -> Any:
+    """The one program in a file; torch's own function takes none of another name than ``model``."""
+    import torch  # noqa: PLC0415 -- as above
+
+    if not models or models[0].name == "model.json":
+        return torch.export.load(file)
+    from torch.export.pt2_archive import _package  # noqa: PLC0415 -- as above
+
+    (program,) = _package.load_pt2(str(file)).exported_programs.values()
+    return program
 
 
 def torch_type(dtype: DType) -> Any:

@@ -124,6 +124,9 @@ def plan_of(bundle: Bundle) -> Schedule:
             f"{bundle.folder} was written by another version, whose schedule differs: compile the"
             " model again"
         )
+    # By their texts: NaN is no equal of itself, 1 is one of True.
+    if repr(bundle.graph.constant_outputs) != repr(bundle.manifest.constant_outputs):
+        raise UserError(f"{bundle.folder}: its manifest has other constants than the graph returns")
     return plan
 
 

@@ -22,9 +22,10 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.program import Step, program
-from scheduler.ir.graph import Expr, MatmulPrecision, SymbolInfo
+from scheduler.ir.graph import ConstantOutput, Expr, MatmulPrecision, SymbolInfo
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.ir.serialize import constant_from_json, constant_to_json
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -158,6 +159,7 @@ class Manifest:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     mutations: tuple[MutationEntry, ...] = ()  # outputs that are written back, not returned
+    constant_outputs: tuple[ConstantOutput, ...] = ()  # returned in between, and no buffers
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
@@ -223,8 +225,12 @@ def _codec() -> Converter:
     renamed(codec, ChosenBy, where_default=("times",))
     renamed(codec, CallVariant, where_default=("choice",))
     renamed(codec, KernelCall, where_default=("variants", "choice"))
-    sometimes = ("loops", "mutations", "split", "chosen_by", "float32_matmul_precision")
-    renamed(codec, Manifest, where_default=sometimes)
+    codec.register_unstructure_hook(ConstantOutput, constant_to_json)
+    codec.register_structure_hook(
+        ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
+    )
+    sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by")
+    renamed(codec, Manifest, where_default=(*sometimes, "float32_matmul_precision"))
     return codec
 
 

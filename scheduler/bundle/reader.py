@@ -12,6 +12,7 @@ from typing import Any
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import GIVEN, LoopEntry, Manifest
 from scheduler.codegen import layout
+from scheduler.ir.check import check_constants
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.parsing import check_name
@@ -92,6 +93,7 @@ def _check_names(manifest: Manifest, path: Path) -> None:
         known = manifest.buffers.get(mutation.input)
         if known is None or known.kind not in GIVEN or mutation.output >= len(manifest.outputs):
             raise UserError(f"{path}: {mutation.input} is written back, and is no input")
+    check_constants(manifest.constant_outputs, len(manifest.outputs) - len(manifest.mutations))
     for extern in manifest.externs:
         if extern.position > len(manifest.calls):
             raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")

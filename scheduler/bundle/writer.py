@@ -68,6 +68,7 @@ def manifest_of(
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         mutations=_mutations(lowered),
+        constant_outputs=graph.constant_outputs,
         storage=schedule.storage,
         pools=schedule.pools,
         fused=schedule.fused,

@@ -8,11 +8,12 @@ variable, as names given here.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 
@@ -20,13 +21,16 @@ from scheduler.codegen import layout, wrapper_host, wrapper_loops
 from scheduler.codegen.names import size_names
 from scheduler.codegen.program import What, ends_of, program
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Constant, with_constants
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.ir.operations import size_buffer
 from scheduler.ir.random import BLOCKS, SEED, defaults
+from scheduler.ir.serialize import constant_from_json
 from scheduler.limits import MAX_ITERATIONS
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
+_T = TypeVar("_T")
 _GIVEN = ("input", "parameter", "constant")
 # What the names of memory look like where they stay as they are; the text has none of this form.
 _PLAIN = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
@@ -75,6 +79,13 @@ class _Wrapper:
         outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
         written = {each["output"] for each in mutations}
         self._returned = [name for i, name in enumerate(outputs) if i not in written]
+        self._constants = {
+            each.place: each.value
+            for each in (
+                constant_from_json(one, "constant_outputs")
+                for one in manifest.get("constant_outputs", ())
+            )
+        }
         #: Input and the buffer of its new value, for each that the model writes.
         self._written = [(each["input"], outputs[each["output"]]) for each in mutations]
 
@@ -117,7 +128,8 @@ class _Wrapper:
             loops=bool(self._loops),
             limit=MAX_ITERATIONS,
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
-            outputs=repr([self._key(name) for name in self._returned]),
+            outputs=repr(self._all_returned(self._key, lambda _: None)),
+            constants=bool(self._constants),
             written=[(repr(self._key(name)), repr(saved)) for name, saved in self._saved()],
             missing=self._missing_lines(),
         )
@@ -184,8 +196,8 @@ class _Wrapper:
                 yield f"run.device.free({pointer})"
             place += 1
         yield "run.device.synchronize()"
-        comma = "," if self._returned else ""
-        results = f"({', '.join(self._result(name) for name in self._returned)}{comma})"
+        all_results = self._all_returned(self._result, _python_constant)
+        results = f"({', '.join(all_results)}{',' if all_results else ''})"
         written = [(name, made) for name, made in self._written if made not in self._missing]
         if not written:
             yield f"return {results}"
@@ -197,6 +209,13 @@ class _Wrapper:
         yield "}"
         yield "run.write_back(inputs, written)"
         yield "return results"
+
+    def _all_returned(
+        self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]
+    ) -> list[_T]:
+        """Something of each that the model returns, in its order."""
+        values = [of_value(name) for name in self._returned]
+        return with_constants(values, {p: of_constant(v) for p, v in self._constants.items()})
 
     # -- what no kernel makes --------------------------------------------------------------------
 
@@ -448,6 +467,13 @@ class _Wrapper:
         item = self._described(name)
         pointer = self._names[name]
         return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"
+
+
+def _python_constant(value: Constant) -> str:
+    """A constant as Python, which has no literal for floats that are not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    return ascii(value)
 
 
 def _table(symbols: Mapping[str, Any], names: Iterable[str]) -> str:

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def asked_for(arguments: argparse.Namespace) -> Graph:
     """The model's graph with its sizes (``--bind``) and the precision of its products."""
-    graph = with_hints(pipeline.load(arguments.model), arguments.bind)
+    graph = with_hints(options.load(arguments), arguments.bind)
     return pipeline.with_precision(graph, MatmulPrecision(arguments.float32_matmul_precision))
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.toolchains import (
     Found,
@@ -18,7 +19,7 @@ from scheduler.build.toolchains import (
     find_for,
     preferred,
 )
-from scheduler.ir.graph import MatmulPrecision
+from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 
@@ -34,6 +35,21 @@ def named(flag: str) -> Iterator[None]:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL.pt2", help="a torch.export file")
+    add_model_name(parser)
+
+
+def add_model_name(parser: argparse.ArgumentParser) -> None:
+    """Which of several models in a file."""
+    parser.add_argument(
+        "--model-name", default="", metavar="NAME", help="of several models in the file, this one"
+    )
+
+
+def load(arguments: argparse.Namespace) -> Graph:
+    """The graph that the arguments of ``add_model`` name."""
+    name = arguments.model_name
+    own = f"{arguments.model.stem}:{name}" if name else None
+    return pipeline.load(arguments.model, own, name)
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:

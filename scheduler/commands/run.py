@@ -23,6 +23,7 @@ from scheduler.ir.bindings import (
     hints,
     parse_bindings,
 )
+from scheduler.ir.serialize import constant_to_json
 from scheduler.ir.storage import Array, bind_buffer, widen
 from scheduler.outcome import UserError
 
@@ -43,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the inputs, run, write the outputs: each under the graph's name of it, and the new value
-    of an input that the model writes under the model's name of that input too."""
+    of an input that the model writes under the model's name of that input too. Constants among the
+    outputs have no name: they are only reported."""
     bundle = read(arguments.bundle)
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
@@ -72,10 +74,12 @@ def _report(
     missing = {name: got.missing[buffer] for name, buffer in names if buffer in got.missing}
     _save(arguments.outputs, outputs)
     shapes = {name: list(array.shape) for name, array in outputs.items()}
+    constants = bundle.manifest.constant_outputs
     if arguments.json:
         print_json(
             {
                 "outputs": shapes,
+                "constants": [constant_to_json(each) for each in constants],
                 "written": [name for name in written.values() if name in outputs],
                 "missing": missing,
                 "bindings": bindings,
@@ -86,6 +90,8 @@ def _report(
     for name, needed in missing.items():
         print_progress(f"output {name} needs {needed}")
     print_progress(f"wrote {arguments.outputs}: {shapes}")
+    for each in constants:
+        print_progress(f"output {each.place} of the model is the constant {each.value!a}")
     if written:
         print_progress(f"new values of what the model writes: {', '.join(written.values())}")
 

@@ -4,7 +4,9 @@ against torch, where that is asked for."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import add_trust, confirm
-from scheduler.frontends import pt2
 from scheduler.ir.bindings import (
     Bindings,
     check_backed,
@@ -53,15 +54,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", type=Path, metavar="FILE.pt2", help="the file that the bundle was compiled from"
     )
+    options.add_model_name(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
     trials = _bindings(arguments.bind, bundle.manifest.symbols)
-    _check_model(bundle, arguments.oracle, arguments.model)
-    # A device that is not there is reported before anything else.
-    confirm(bundle, device_target(arguments.device), arguments.trust)
+    # A model or a device that is not there is reported before anything else.
+    with _model(arguments, bundle) as model:
+        confirm(bundle, device_target(arguments.device), arguments.trust)
+        findings = _findings(arguments, bundle, trials, model)
+    _report(findings, arguments.json)
+    return 1 if any(finding.passed is False for finding in findings) else 0
+
+
+def _findings(
+    arguments: argparse.Namespace, bundle: Bundle, trials: Sequence[Bindings], model: Path | None
+) -> list[Finding]:
     limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
     findings: list[Finding] = []
     for bindings in trials:
@@ -75,20 +85,31 @@ def run(arguments: argparse.Namespace) -> int:
             whole_graph=not arguments.kernels_only,
             limits=limits,
         )
-        if arguments.oracle:
+        if model is not None:
             own = untrusted.Limits(arguments.timeout, memory_for_kernels())
-            made = untrusted.compare_with_torch(arguments.model, bindings, own, seed=arguments.seed)
+            made = untrusted.compare_with_torch(model, bindings, own, seed=arguments.seed)
             findings += [Finding(**one) for one in made]
-    _report(findings, arguments.json)
-    return 1 if any(finding.passed is False for finding in findings) else 0
+    return findings
 
 
-def _check_model(bundle: Bundle, oracle: str | None, model: Path | None) -> None:
-    """Raise ``UserError`` where the oracle's file is missing, or is of another model."""
-    if (oracle is None) != (model is None):
+@contextmanager
+def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | None]:
+    """The oracle's file, of the model alone. Raises ``UserError`` where it is missing, or is of
+    another model."""
+    file: Path | None = arguments.model
+    if (arguments.oracle is None) != (file is None):
         raise UserError("--oracle torch needs --model FILE.pt2, and --model needs --oracle")
-    if model is not None and pt2.read(model).digest != bundle.manifest.graph_digest:
-        raise UserError(f"{model} is not the model that {bundle.folder} was compiled from")
+    if file is None:
+        yield None
+        return
+    if options.load(arguments).digest != bundle.manifest.graph_digest:
+        raise UserError(f"{file} is not the model that {bundle.folder} was compiled from")
+    with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
+        if arguments.model_name:
+            own = Path(folder) / file.name
+            untrusted.extract_model(file, arguments.model_name, own)
+            file = own
+        yield file
 
 
 def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:

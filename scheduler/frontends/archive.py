@@ -11,9 +11,12 @@ import json
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from scheduler.frontends.fields import shown
 from scheduler.limits import (
     MAX_DIRECTORY_BYTES,
     MAX_FILE_BYTES,
@@ -28,13 +31,25 @@ _END = struct.Struct("<4s4H2LH")
 _END_LOCATOR_64 = struct.Struct("<4sLQL")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _MAX_COMMENT = 0xFFFF
+_LISTED = 8  # models that a message names
 
 
-def read_model_json(path: Path) -> Any:
-    """The model's JSON document, parsed.
+def read_model_json(path: Path, model_name: str = "") -> Any:
+    """A model's JSON document, parsed: that of the only one, or of the one with that name.
 
-    Raises ``UserError`` naming the file or the member where it cannot be read.
+    Raises ``UserError`` naming the file or the member where it cannot be read, and one that lists
+    the models where there are several, or none of that name.
     """
+    with opened(path) as archive:
+        member = _find_model(path.name, archive, model_name)
+        text = unpack(path.name, archive, member)
+    return parse(f"{path.name}: {member.filename}", text)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive, of a size and with a table of members that may be read. What is wrong with it
+    is a ``UserError`` within, too."""
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -43,13 +58,11 @@ def read_model_json(path: Path) -> Any:
             raise UserError(f"{path.name}: {size} bytes; at most {MAX_FILE_BYTES} are read")
         _check_directory(path, size)
         with zipfile.ZipFile(path) as archive:
-            member = _find_model(path.name, archive)
-            text = _unpack(path.name, archive, member)
+            yield archive
     except OSError as error:
         raise UserError(f"{path.name}: cannot be read: {error.strerror or error}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
         raise UserError(f"{path.name}: damaged, or not a torch.export file: {error}") from error
-    return _parse(f"{path.name}: {member.filename}", text)
 
 
 def _check_directory(path: Path, size: int) -> None:
@@ -71,29 +84,55 @@ def _check_directory(path: Path, size: int) -> None:
         raise UserError(f"{path.name}: its table of members is larger than any model's")
 
 
-def _find_model(file: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """The member with the model: ``<name>/models/model.json``, or the older root file."""
-    models: dict[str, zipfile.ZipInfo] = {}
+def models(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members with models by their names: ``<root>/models/<name>.json``, or the older root
+    file, whose model is called ``model``. Raises ``UserError`` where there are none."""
+    found: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         parts = PurePosixPath(member.filename).parts
         if member.filename.startswith(("/", "\\")) or ".." in parts:
             continue
-        if parts == ("serialized_exported_program.json",) or (
-            len(parts) == 3 and parts[1] == "models" and parts[2].endswith(".json")
-        ):
-            if member.filename in models:
-                raise UserError(f"{file}: member {member.filename!r} stands in it twice")
-            models[member.filename] = member
-    if not models:
-        raise UserError(f"{file}: not a torch.export file: no member models/model.json")
-    if len(models) > 1:
-        models = {n: m for n, m in models.items() if n.endswith("/models/model.json")} or models
-    if len(models) > 1:
-        raise UserError(f"{file}: holds {len(models)} models ({', '.join(sorted(models)[:4])}, …)")
-    return next(iter(models.values()))
+        if parts == ("serialized_exported_program.json",):
+            name = "model"
+        elif parts[1:2] == ("models",) and member.filename.endswith(".json"):
+            name = "/".join(parts[2:]).removesuffix(".json")
+        else:
+            continue
+        if name in found:
+            raise UserError(f"{file}: member {member.filename!r} stands in it twice")
+        found[name] = member
+    if not found:
+        raise UserError(f"{file}: {_why_none(archive)}")
+    return found
 
 
-def _unpack(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _why_none(archive: zipfile.ZipFile) -> str:
+    """What an archive without a model is instead."""
+    members = [PurePosixPath(name) for name in archive.namelist()]
+    inner = [member for member in members if member.suffix in (".pt2", ".zip")]
+    if inner:
+        return f"an archive with other archives in it: unpack it, and give {shown(inner[0].name)}"
+    if any("aotinductor" in member.parts for member in members):
+        return "compiled by AOTInductor, without the graph: save it with torch.export.save"
+    if any(member.name == "data.pkl" for member in members):
+        return "saved with torch.save or torch.jit.save: export it, and use torch.export.save"
+    return "not a torch.export file: no member models/model.json"
+
+
+def _find_model(file: str, archive: zipfile.ZipFile, model_name: str) -> zipfile.ZipInfo:
+    found = models(file, archive)
+    if model_name in found:
+        return found[model_name]
+    names = ", ".join(sorted(shown(name) for name in found)[:_LISTED])
+    names += f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    if model_name:
+        raise UserError(f"{file}: holds no model {shown(model_name)}; its models: {names}")
+    if len(found) > 1:
+        raise UserError(f"{file}: holds the models {names}: choose one by its model name")
+    return next(iter(found.values()))
+
+
+def unpack(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     where = f"{file}: {member.filename}"
     if member.flag_bits & 1:
         raise UserError(f"{where}: is encrypted")
@@ -108,7 +147,7 @@ def _unpack(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> byt
         return stream.read(MAX_JSON_BYTES)
 
 
-def _parse(where: str, text: bytes) -> Any:
+def parse(where: str, text: bytes) -> Any:
     if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MAX_JSON_PARTS:
         raise UserError(f"{where}: has more than {MAX_JSON_PARTS} parts")
     try:

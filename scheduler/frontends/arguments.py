@@ -11,7 +11,7 @@ from typing import Any
 from scheduler.frontends.fields import Json, field, name_of, shown, tagged
 from scheduler.frontends.srepr import parse_plain, parse_srepr
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Constant, Expr, Ref, TensorMeta
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.index.parsing import NoIntegerError
 from scheduler.limits import (
@@ -31,6 +31,7 @@ _MEMORY_FORMATS = {
     3: "channels_last_3d",
     4: "preserve_format",
 }
+_CONSTANT = (Ref, bool, int, float, str)
 _OTHER_DTYPES = {
     9: "complex32",
 }
@@ -176,6 +177,16 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
         yield None
     else:
         raise UserError(f"{where}: outputs of kind {tag!r} are not read")
+
+
+def output_values(data: Any, where: str) -> list[Ref | Constant]:
+    """What an output of the whole graph is: values, or constants."""
+    names = list(value_names(data, where))
+    if None not in names:
+        return [Ref(name) for name in names if name is not None]
+    read = read_argument(data, where)
+    values = read if isinstance(read, tuple) else (read,)
+    return [value for value in values if value is None or isinstance(value, _CONSTANT)]
 
 
 def _tensor(data: Any, where: str) -> Argument:

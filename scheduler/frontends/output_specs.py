@@ -1,12 +1,13 @@
-"""What a torch.export file's signature says of the graph's outputs."""
+"""A graph's outputs: which values and constants they are, and what the signature says of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from scheduler.frontends.fields import name_of, tagged
-from scheduler.ir.graph import GraphInput, InputKind, OutputKind, OutputSpec
+from scheduler.frontends.arguments import output_values
+from scheduler.frontends.fields import Json, field, name_of, tagged
+from scheduler.ir.graph import ConstantOutput, GraphInput, InputKind, OutputKind, OutputSpec, Ref
 from scheduler.outcome import UserError
 
 # Where a kind of output names the input that it is for, and which kinds of inputs these are.
@@ -20,14 +21,44 @@ _INPUTS: Mapping[OutputKind, tuple[str, tuple[InputKind, ...]]] = {
 _TOKEN = "token"  # noqa: S105 - orders effects, and is no value
 
 
-def read_output_specs(
-    specs: Sequence[Any], inputs: tuple[GraphInput, ...]
-) -> list[OutputSpec | None]:
-    """What each output is for, in order; None for what is no value of the model's (a token).
+class Outputs(NamedTuple):
+    """``Graph.outputs``, ``output_specs`` and ``constant_outputs``."""
 
-    Raises ``UserError`` naming the output whose kind is unknown or whose input is none.
+    names: tuple[str, ...]
+    specs: tuple[OutputSpec, ...]
+    constants: tuple[ConstantOutput, ...]
+
+
+def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> Outputs:
+    """All that leaves the graph of a module, but what orders effects (a token).
+
+    Raises ``UserError`` naming the output whose kind is unknown, whose input is none, or that is a
+    constant where an input's new value is due.
     """
-    return [_read(spec, f"signature output {index}", inputs) for index, spec in enumerate(specs)]
+    signature = field(module, "signature", dict, "graph_module")
+    described = field(signature, "output_specs", list, "signature")
+    parts = field(graph, "outputs", list, "graph")
+    if len(described) != len(parts):
+        raise UserError(f"the graph has {len(parts)} outputs, its signature {len(described)}")
+    names: list[str] = []
+    specs: list[OutputSpec] = []
+    constants: list[ConstantOutput] = []
+    place = 0  # among what the model returns
+    for index, (part, description) in enumerate(zip(parts, described, strict=True)):
+        spec = _read(description, f"signature output {index}", inputs)
+        if spec is None:
+            continue
+        for value in output_values(part, "graph outputs"):
+            if isinstance(value, Ref):
+                names.append(value.name)
+                specs.append(spec)
+            elif spec.kind.is_mutation:
+                raise UserError(f"signature output {index}: a constant for {spec.input!r}")
+            else:
+                constants.append(ConstantOutput(place, value))
+            place += not spec.kind.is_mutation
+    returns_all = all(spec == OutputSpec() for spec in specs)
+    return Outputs(tuple(names), () if returns_all else tuple(specs), tuple(constants))
 
 
 def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec | None:
@@ -39,8 +70,8 @@ def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec |
     kind = OutputKind(label)
     if kind not in _INPUTS:
         return OutputSpec(kind)
-    field, kinds = _INPUTS[kind]
-    name = name_of(content, where, field)
+    label, kinds = _INPUTS[kind]
+    name = name_of(content, where, label)
     for given in inputs:
         if given.kind in kinds and name in (given.source_name or given.name, given.name):
             return OutputSpec(kind, given.name)

@@ -3,7 +3,8 @@
 The format is torch/_export/serde/schema.py, major versions 5 to 8. Weights are not read. A block
 that torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
 checkpoint stands in the graph with its nodes, because none of them changes a value in inference.
-Other graphs among a node's arguments are ``Subgraph``, their values named after the node.
+Other graphs among a node's arguments are ``Subgraph``, their values named after the node. What
+``torch.vmap`` hides of tensors is shown again (``vmap.py``).
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.offsets import counted_from_the_tensor, first_element
 from scheduler.frontends.origins import read_origin
-from scheduler.frontends.output_specs import read_output_specs
+from scheduler.frontends.output_specs import read_outputs
 from scheduler.frontends.statistics import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
+from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -40,7 +42,6 @@ from scheduler.ir.graph import (
     GraphInput,
     InputKind,
     Node,
-    OutputSpec,
     Ref,
     Subgraph,
     SymbolInfo,
@@ -85,12 +86,14 @@ _INPUT_KINDS = {
 }
 
 
-def read(path: Path, name: str | None = None) -> Graph:
+def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
+    Where the file holds several models, ``model_name`` says which.
 
-    Outputs are all of the graph's values that leave it; constant outputs (None, a number) are no
-    values and are left out. ``output_specs`` say which of them are new values of inputs: those
-    that the file's signature names, and behind all others the inputs that ops write in place. A
+    Outputs are all of the graph's values that leave it, in the order of the model's results as
+    torch flattens them; those that are constants (None, a number) are ``constant_outputs``.
+    ``output_specs`` say which outputs are new values of inputs: those that the file's signature
+    names, and behind all others the inputs that ops write in place. A
     value in neither ``tensors`` nor ``sym_ints`` is a number that its node makes (a float, a truth
     value, what is read from data), or None. Symbols without an example value in the file get the
     least value that their range allows, sizes that depend on data 64 or the nearest one.
@@ -98,13 +101,13 @@ def read(path: Path, name: str | None = None) -> Graph:
     Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
     damaged or contradicts itself, or holds what the IR has no form for.
     """
-    document = read_model_json(path)
+    document = read_model_json(path, model_name)
     try:
         nodes = _count_nodes(document)
         with counted("reading", READING_STEPS.of(nodes)):
             graph = _Reader(document).graph(path.stem if name is None else name)
             check_graph(graph)
-            graph = with_single_ops(with_inner_tensors(graph))
+            graph = with_single_ops(with_batch_dimensions(with_inner_tensors(graph)))
             graph = with_written_inputs(with_written_statistics(graph))
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
@@ -163,18 +166,19 @@ class _Reader:
         inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
         self._check_inputs(data, inputs)
         self._name_sizes_of_inputs(inputs)
-        outputs, specs = self._outputs(data, module, inputs)
+        outputs = read_outputs(data, module, inputs)
         return Graph(
             name=name,
             digest="",
             symbols=self._symbols() | _drawn(nodes),
             inputs=inputs,
-            outputs=tuple(outputs),
+            outputs=outputs.names,
             nodes=tuple(nodes),
             tensors=self._tensors,
             sym_ints=self._sym_ints,
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
-            output_specs=specs,
+            output_specs=outputs.specs,
+            constant_outputs=outputs.constants,
         )
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:
@@ -314,26 +318,6 @@ class _Reader:
                 yield GraphInput(name, role, name_of(content, where, label))
             elif kind != "constant_input":
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
-
-    def _outputs(
-        self, data: Json, module: Json, inputs: tuple[GraphInput, ...]
-    ) -> tuple[list[str], tuple[OutputSpec, ...]]:
-        """The values that leave the graph and what each is for: nothing where all are returned."""
-        signature = field(module, "signature", dict, "graph_module")
-        parts = field(data, "outputs", list, "graph")
-        names = [value_names(part, "graph outputs") for part in parts]
-        specs = read_output_specs(field(signature, "output_specs", list, "signature"), inputs)
-        if len(specs) != len(parts):
-            raise UserError(f"the graph has {len(parts)} outputs, its signature {len(specs)}")
-        found = [
-            (name, spec)
-            for spec, values in zip(specs, names, strict=True)
-            for name in values
-            if name is not None and spec is not None
-        ]
-        kinds = tuple(spec for _, spec in found)
-        returned = all(spec == OutputSpec() for spec in kinds)
-        return [name for name, _ in found], () if returned else kinds
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
         """Raise ``UserError`` where the signature has other inputs than the graph."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from scheduler.ir.bindings import hints
-from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
+from scheduler.ir.graph import (
+    Argument,
+    ConstantOutput,
+    Expr,
+    Graph,
+    Node,
+    Ref,
+    Subgraph,
+    TensorMeta,
+)
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.parsing import check_name, shown
 from scheduler.limits import (
@@ -42,6 +51,7 @@ def check_graph(graph: Graph) -> None:
         if name not in made:
             raise UserError(f"output {name!r} is made by no node of the graph")
     _check_outputs(graph, sizes)
+    check_constants(graph.constant_outputs, len(graph.returned))
 
 
 def references(argument: Argument) -> Iterator[str]:
@@ -188,6 +198,18 @@ def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
                 f"output {mutation.value!r} is written back to the input {mutation.input!r}, "
                 "which has another shape or type"
             )
+
+
+def check_constants(constants: Sequence[ConstantOutput], returned: int) -> None:
+    """Raise ``UserError`` unless each has a place of its own among all that is returned;
+    ``returned`` counts the values."""
+    total, seen = returned + len(constants), set[int]()
+    for place in (each.place for each in constants):
+        if place in seen:
+            raise UserError(f"two constants are output {place} of the model")
+        if not 0 <= place < total:
+            raise UserError(f"a constant is output {place} of a model that returns {total}")
+        seen.add(place)
 
 
 def _check_labels(node: Node) -> None:

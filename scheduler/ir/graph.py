@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import sympy
 
 from scheduler.ir.dtypes import DType
 
 Expr: TypeAlias = sympy.Expr
+_T = TypeVar("_T")
+_C = TypeVar("_C")
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,17 @@ class OutputSpec:
     input: str = ""
 
 
+Constant: TypeAlias = "int | float | bool | str | None"
+
+
+@dataclass(frozen=True)
+class ConstantOutput:
+    """A constant that the model returns: at ``place`` of everything that it returns, from 0."""
+
+    place: int
+    value: Constant
+
+
 @dataclass(frozen=True)
 class Mutation:
     """An input that the model writes: the output at place ``output``, the value ``value``, is its
@@ -186,6 +199,8 @@ class Graph:
     ``outputs`` are all values that leave the graph, new values of written inputs among them.
     ``output_specs`` say what each is for; there are none where the model returns all of them.
 
+    ``constant_outputs`` are no values and not among them: ``with_constants`` puts them in between.
+
     ``float32_matmul_precision`` is not in an exported graph: it is as whoever compiles it says.
     """
 
@@ -199,6 +214,7 @@ class Graph:
     sym_ints: Mapping[str, Expr]
     producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"
     output_specs: tuple[OutputSpec, ...] = ()
+    constant_outputs: tuple[ConstantOutput, ...] = ()
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
 
     @property
@@ -228,6 +244,7 @@ class Graph:
             outputs=part.outputs,
             nodes=part.nodes,
             output_specs=(),
+            constant_outputs=(),
         )
 
     @cached_property
@@ -258,3 +275,11 @@ class Graph:
         """The nodes of these names, in their order; names of no node are left out."""
         known = self.nodes_by_name
         return tuple(known[name] for name in names if name in known)
+
+
+def with_constants(values: Sequence[_T], constants: Mapping[int, _C]) -> list[_T | _C]:
+    """All that a model returns, in its order: ``constants`` at their places, and ``values`` in
+    between. Places are as ``check_constants`` wants them."""
+    rest = iter(values)
+    total = len(values) + len(constants)
+    return [constants[place] if place in constants else next(rest) for place in range(total)]

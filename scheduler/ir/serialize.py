@@ -21,6 +21,7 @@ from scheduler.ir.check import check_graph
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
     Argument,
+    ConstantOutput,
     Frame,
     Graph,
     GraphInput,
@@ -38,7 +39,15 @@ from scheduler.ir.graph import (
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.outcome import UserError
 
-__all__ = ["graph_from_json", "graph_to_json", "parse_expr", "print_expr", "with_digest"]
+__all__ = [
+    "constant_from_json",
+    "constant_to_json",
+    "graph_from_json",
+    "graph_to_json",
+    "parse_expr",
+    "print_expr",
+    "with_digest",
+]
 
 SCHEMA = 1
 MAX_NESTING = 16
@@ -87,6 +96,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "outputs": list(graph.outputs),
         # Graphs whose model returns every output are written as before there were other kinds.
         **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
+        **_constants_to_json(graph),
         **_precision_to_json(graph),
         "nodes": [_node_to_json(node) for node in graph.nodes],
         "tensors": {
@@ -99,6 +109,17 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         },
         "sym_ints": {name: text(expr) for name, expr in graph.sym_ints.items()},
     }
+
+
+def _constants_to_json(graph: Graph) -> dict[str, Any]:
+    """Nothing where the model returns none."""
+    constants = [constant_to_json(each) for each in graph.constant_outputs]
+    return {"constant_outputs": constants} if constants else {}
+
+
+def constant_to_json(constant: ConstantOutput) -> dict[str, Any]:
+    """``{"place": 1, "value": 3}``; a float that is not finite as among a node's arguments."""
+    return {"place": constant.place, "value": _argument_to_json(constant.value)}
 
 
 def _precision_to_json(graph: Graph) -> dict[str, str]:
@@ -183,6 +204,9 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
             for name, text in _part(data, "sym_ints", dict, "the graph").items()
         },
         output_specs=tuple(_each(data, "output_specs", _spec)) if "output_specs" in data else (),
+        constant_outputs=tuple(_each(data, "constant_outputs", constant_from_json))
+        if "constant_outputs" in data
+        else (),
         float32_matmul_precision=_precision(data),
     )
     check_graph(graph)
@@ -243,6 +267,17 @@ def _spec(data: Any, where: str) -> OutputSpec:
     if kind not in {known.value for known in OutputKind}:
         raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
     return OutputSpec(OutputKind(kind), _text(data, "input", where) if "input" in data else "")
+
+
+def constant_from_json(data: Any, where: str) -> ConstantOutput:
+    """What ``constant_to_json`` wrote. Raises ``UserError`` that names ``where`` for all else."""
+    place = _part(data, "place", int, where)
+    if "value" not in data:
+        raise UserError(f"graph.json: {where}: 'value' is missing")
+    value = _argument(data["value"], where)
+    if value is None or isinstance(value, bool | int | float | str):
+        return ConstantOutput(place, value)
+    raise UserError(f"graph.json: {where}: a constant is a number, a truth value, text or null")
 
 
 def _precision(data: Mapping[str, Any]) -> MatmulPrecision:

@@ -41,6 +41,10 @@ def test_a_model_is_imported_and_tuned() -> None:
     [
         (["import_graph", "/nowhere/model.pt2"], "is not there"),
         (["import_graph", __file__], "test_commands"),
+        (
+            ["import_graph", str(samples.path("gpt2_2layer")), "--model-name", "encoder"],
+            "holds no model 'encoder'; its models: 'model'",
+        ),
         (["retune", "nothing"], "imported are: none"),
     ],
 )

@@ -12,6 +12,7 @@ import zipfile
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +21,13 @@ from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
 from codegen_app.selectors.pages import compare as comparing
-from codegen_app.services import artifacts, builds, bundles, work
+from codegen_app.services import artifacts, builds, bundles, graphs, work
 from codegen_app.views import bundles as views
 from codegen_app.views import kernel_files
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
+from scheduler.ir.graph import ConstantOutput
 from scheduler.targets import find
 from tests.app import factories
 from tests.support.pages_world import World
@@ -190,6 +192,30 @@ def test_packing_holds_one_thread_and_no_large_graph(
 
 def bundle_build(kernels: set[GeneratedKernel]) -> Build:
     return next(iter(kernels)).builds.get(target="gfx942")
+
+
+@pytest.mark.full
+def test_one_kernels_bundle_returns_no_constants_of_its_model(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Constants(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return 3, x + 1, None
+
+    torch.export.save(torch.export.export(Constants(), (torch.ones(4),)), tmp_path / "m.pt2")
+    imported, _ = graphs.import_graph(tmp_path / "m.pt2", "m", ["cpu"], None)
+    held = work.claim_next(Graph.objects.filter(pk=imported.pk), "w")
+    assert held is not None
+    graphs.prepare(held)
+    use = KernelUse.objects.get(template_node__graph=imported, is_default=True)
+    made_build(use.kernel, "cpu")
+    found = {}
+    for name, requested in (("kernel", bundles.of_kernel(use)), ("graph", bundles.of_graph(held))):
+        with zipfile.ZipFile(bundles.packed(requested)) as archive:
+            archive.extractall(tmp_path / name)
+        (folder,) = (tmp_path / name).iterdir()
+        found[name] = bundle_reader.read(folder).manifest.constant_outputs
+    assert found == {"kernel": (), "graph": (ConstantOutput(0, 3), ConstantOutput(2, None))}
 
 
 def made_build(kernel: GeneratedKernel, target: str) -> Build:

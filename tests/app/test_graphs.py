@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, State, TuningTask
 from codegen_app.selectors.pages.graph import graph_page
@@ -69,6 +70,28 @@ def test_nodes_say_which_buffers_they_write(tmp_path: Path, decompose: bool) -> 
     last = "slice_scatter" if decompose else "copy_"
     assert written == {"add" if decompose else "add_": ("calls",), last: ("kept",)}
     assert set(page.written) == {"calls", "kept"}
+
+
+@pytest.mark.apart
+def test_constants_among_the_outputs_are_on_the_page(tmp_path: Path, client: Client) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Constants(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            return 3, x + 1, None, [2.5] * 6, float("inf")
+
+    program = torch.export.export(Constants(), (torch.ones(4),))
+    torch.export.save(program, tmp_path / "m.pt2")
+    graph, _ = graphs.import_graph(tmp_path / "m.pt2", "m", (), None)
+    address = graph.get_absolute_url()
+    client.force_login(User.objects.create_user("reader"))
+    told = client.get(f"{address}.json").json()
+    assert told["outputs"] == ["add"]
+    assert [each["value"] for each in told["constant_outputs"]][-2:] == [2.5, {"float": "inf"}]
+    page = client.get(address).content.decode()
+    assert "<dt>Constant outputs</dt>" in page
+    assert ">3 (output 0), None (output 2), 2.5 (output 3)" in page
+    assert "3 more<" in page
 
 
 def test_the_same_model_again_is_the_same_row() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -10,7 +13,9 @@ from django.test import Client
 
 from codegen_app.models import Build, Graph, State
 from codegen_app.selectors.pages.graph import graph_page
+from codegen_app.services import artifacts
 from scheduler import samples
+from scheduler.frontends import pt2
 from tests.app import factories
 from tests.support.pages_world import World
 
@@ -35,6 +40,33 @@ def test_an_import_by_the_pages_script_is_told_where_its_graph_is(tuner: Client)
     assert tuner.post("/import", {"file": again}, headers=JSON).json()["new"] is False
     page = tuner.get(graph.get_absolute_url()).content.decode()
     assert "imported before" in page, "the page that opens says so, whoever asked for it"
+
+
+def test_one_of_several_models_in_a_file_is_imported_by_its_name(tuner: Client) -> None:
+    folder = samples.path("gpt2_2layer").parent
+    both = io.BytesIO()
+    with zipfile.ZipFile(both, "w") as archive:
+        for name, sample in (("encoder", "resnet_small"), ("decoder", "gpt2_2layer")):
+            with zipfile.ZipFile(folder / f"{sample}.pt2") as one:
+                (member,) = (each for each in one.namelist() if each.endswith("models/model.json"))
+                archive.writestr(f"m/models/{name}.json", one.read(member))
+
+    def sent(**more: str) -> Any:
+        file = SimpleUploadedFile("two.pt2", both.getvalue())
+        return tuner.post("/import", {"file": file, **more}, headers=JSON)
+
+    several = sent()
+    (line,) = several.json()["errors"]
+    told = "two.pt2: holds the models 'decoder', 'encoder': choose one by its model name"
+    assert (several.status_code, line["text"]) == (422, told)
+    assert sent(model_name="other").status_code == 422
+    assert not Graph.objects.exists()
+    for name, targets in (("encoder", "aten.conv2d.default"), ("decoder", "aten.addmm.default")):
+        assert sent(model_name=name).status_code == 201
+        graph = Graph.objects.get(name=f"two:{name}")
+        assert graph.nodes.filter(target=targets).exists()
+        assert pt2.read(artifacts.local_file(graph.file, ".pt2")).digest == graph.digest
+    assert 'name="model_name"' in tuner.get("/import").content.decode()
 
 
 @pytest.mark.parametrize("name", ["my model (v2).pt2", "Прогон.pt2", "model.pt2"])

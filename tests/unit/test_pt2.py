@@ -616,17 +616,49 @@ def test_pickles_in_the_file_are_never_opened(tmp_path: Path) -> None:
     assert not (tmp_path / "owned").exists()
 
 
-def test_the_same_member_twice_and_two_models(tmp_path: Path) -> None:
+def test_the_same_member_twice(tmp_path: Path) -> None:
     path = write(tmp_path, model())
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("m/models/model.json", "{}")
     with pytest.raises(UserError, match="twice"):
         read(path)
-    path = write(tmp_path, model(), member="m/models/a.json")
+
+
+def test_one_of_several_models_is_chosen_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, model(), member="m/models/encoder.json")
+    assert read(path).nodes, "the only one needs no name"
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("m/models/b.json", "{}")
-    with pytest.raises(UserError, match="2 models"):
+        archive.writestr("m/models/model.json", "{}")
+    with pytest.raises(UserError) as several:
         read(path)
+    names = "'encoder', 'model'"
+    assert str(several.value).endswith(f"holds the models {names}: choose one by its model name")
+    assert read(path, model_name="encoder").nodes
+    with pytest.raises(UserError) as unknown:
+        read(path, model_name="decoder")
+    assert str(unknown.value).endswith(f"holds no model 'decoder'; its models: {names}")
+    with zipfile.ZipFile(path, "a") as archive:
+        for number in range(100):
+            archive.writestr(f"m/models/{number:0200}.json", "{}")
+    with pytest.raises(UserError, match="and 94 more") as many:
+        read(path)
+    assert len(str(many.value)) < 800
+
+
+@pytest.mark.parametrize(
+    ("member", "says"),
+    [
+        ("encoder.pt2", "an archive with other archives in it: unpack it, and give 'encoder.pt2'"),
+        ("m/data/aotinductor/model/a.so", "compiled by AOTInductor, without the graph"),
+        ("m/data.pkl", "saved with torch.save or torch.jit.save: export it"),
+        ("m/readme.txt", "not a torch.export file: no member models/model.json"),
+    ],
+)
+def test_archives_of_other_sorts_are_named(member: str, says: str, tmp_path: Path) -> None:
+    path = write(tmp_path, model(), member=member)
+    with pytest.raises(UserError) as caught:
+        read(path)
+    assert says in str(caught.value)
 
 
 def test_an_older_archive_has_its_model_at_the_root(tmp_path: Path) -> None:

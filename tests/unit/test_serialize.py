@@ -19,6 +19,7 @@ from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
     Argument,
+    ConstantOutput,
     Frame,
     Graph,
     GraphInput,
@@ -48,6 +49,29 @@ _scalars: st.SearchStrategy[Argument] = st.one_of(
     st.sampled_from([2 * N, N + 1, FloorDiv(N, as_expr(2))]),
 )
 _arguments = st.recursive(_scalars, lambda parts: st.lists(parts, max_size=3).map(tuple))
+
+
+def _constants(outputs: int) -> st.SearchStrategy[tuple[ConstantOutput, ...]]:
+    """Up to three among so many other outputs."""
+    values = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False),
+        st.text(max_size=10),
+    )
+    return st.lists(values, max_size=3).flatmap(
+        lambda drawn: (
+            st.lists(
+                st.integers(0, outputs + len(drawn) - 1),
+                min_size=len(drawn),
+                max_size=len(drawn),
+                unique=True,
+            ).map(lambda places: tuple(map(ConstantOutput, places, drawn)))
+            if drawn
+            else st.just(())
+        )
+    )
 
 
 @st.composite
@@ -88,6 +112,7 @@ def graphs(draw: st.DrawFn) -> Graph:
         tuple(nodes),
         tensors,
         {"m": N},
+        constant_outputs=draw(_constants(len(nodes))),
     )
     return with_digest(graph)
 
@@ -124,6 +149,17 @@ def test_types_of_arguments_survive() -> None:
     assert [type(arg) for arg in back.args] == [int, float, bool, float]
 
 
+def test_types_of_constants_survive_and_are_part_of_the_digest() -> None:
+    digests = set()
+    for value in (1, 1.0, True, None, "1", float("-inf"), float("nan")):
+        graph = with_digest(Graph("g", "", {}, (), (), (), {}, {}))
+        graph = with_digest(replace(graph, constant_outputs=(ConstantOutput(0, value),)))
+        (back,) = graph_from_json(json.loads(json.dumps(graph_to_json(graph)))).constant_outputs
+        assert (type(back.value), repr(back.value)) == (type(value), repr(value))
+        digests.add(graph.digest)
+    assert len(digests) == 7
+
+
 @pytest.mark.parametrize("name", ["gpt2_2layer", "resnet_small"])
 def test_samples_come_back_as_they_were(name: str) -> None:
     graph = read(SAMPLES / f"{name}.pt2")
@@ -154,6 +190,10 @@ def _first(data: dict[str, Any]) -> dict[str, Any]:
     return data["nodes"][0]  # type: ignore[no-any-return]
 
 
+def _constant(data: dict[str, Any], *constants: dict[str, Any]) -> None:
+    data["constant_outputs"] = list(constants)
+
+
 DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(schema=2), "schema 1"),
     (lambda d: d.pop("nodes"), "'nodes' is missing"),
@@ -177,6 +217,12 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["symbols"].pop("s70"), "the unknown symbol 's70'"),
     (lambda d: d["inputs"][0].update(kind="secret"), "inputs[0]: unknown kind"),
     (lambda d: d.update(outputs=[3]), "'outputs'"),
+    (lambda d: _constant(d, {"place": 9, "value": 1}), "output 9 of a model that returns 2"),
+    (lambda d: _constant(d, *[{"place": 0, "value": 1}] * 2), "two constants are output 0"),
+    (lambda d: _constant(d, {"place": 0}), "constant_outputs[0]: 'value' is missing"),
+    (lambda d: _constant(d, {"place": True, "value": 1}), "constant_outputs[0]: 'place'"),
+    (lambda d: _constant(d, {"place": 0, "value": [1]}), "constant_outputs[0]: a constant is"),
+    (lambda d: _constant(d, {"place": 0, "value": {"ref": "a"}}), "a constant is a number"),
 ]
 
 

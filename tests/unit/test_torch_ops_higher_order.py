@@ -176,3 +176,41 @@ def test_loops_over_as_many_slices_as_the_model_is_given(tmp_path: Path) -> None
 
     steps = {"args": ({0: torch.export.Dim("steps", min=3, max=500)},)}
     agree(Weighted(every), (X.repeat(30, 1),), tmp_path, dynamic_shapes=steps, bindings={})
+
+
+def ssm(left: Any, right: Any) -> Any:
+    return left[0] * right[0], right[0] * left[1] + right[1]
+
+
+COMBINED: dict[str, tuple[Any, int]] = {  # the function, and how many tensors it combines
+    "sum": (torch.add, 1),
+    "product": (torch.mul, 1),
+    "greatest": (torch.maximum, 1),
+    "logaddexp": (torch.logaddexp, 1),
+    "last positive": (lambda a, b: torch.where(b > 0, b, a), 1),
+    "recurrence": (ssm, 2),
+    "matrices": (torch.matmul, 1),
+}
+
+
+@pytest.mark.full(but=["recurrence", "matrices"])
+@pytest.mark.parametrize("name", COMBINED)
+def test_associative_scans_of_any_shape(name: str, tmp_path: Path) -> None:
+    """torch writes them out as slices that a function under vmap combines."""
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    combine, count = COMBINED[name]
+    generator = torch.Generator().manual_seed(4)
+    for length, (reverse, sizes) in enumerate(
+        [(False, []), (True, [2]), (False, [3]), (True, [2, 3]), (False, [3, 2, 2]), (True, [])], 1
+    ):
+        dim = length % (len(sizes) + 1)
+        shape = [*sizes[:dim], length, *sizes[dim:], *([2, 2] if name == "matrices" else [])]
+        xs = [torch.randn(shape, dtype=torch.double, generator=generator) for _ in range(count)]
+
+        def scan(*xs: Any, dim: int = dim, reverse: bool = reverse) -> Any:
+            given = xs if count > 1 else xs[0]
+            kind = {"reverse": reverse, "combine_mode": "generic"}
+            return associative_scan(combine, given, dim, **kind)
+
+        agree(as_module(scan), tuple(xs), tmp_path)

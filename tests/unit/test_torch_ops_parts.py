@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from scheduler.ir.operations import Extern
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.lowering import lower
+from scheduler.reference import run
 from tests.unit.test_torch_ops_writes import many, places, values
-from tests.unit.torch_export import agree
+from tests.unit.torch_export import agree, export, inputs_of
 
 torch = pytest.importorskip("torch")
 aten = torch.ops.aten
@@ -137,3 +141,36 @@ def test_places_of_tensors_without_dimensions_or_elements(tmp_path: Path) -> Non
         lambda x, i: torch.embedding_renorm_(x.view(4, 2) * 1, i % 4, 1.5, 1.0),
     )
     agree(module, (values(torch.float64, 8), places(1, 3)), tmp_path)
+
+
+MEMORIES: dict[str, tuple[Any, bool]] = {  # a tensor, and whether the file says how it lies
+    "input": (lambda x: x, True),
+    "view": (lambda x: x.permute(0, 2, 3, 1), True),
+    "copy": (lambda x: x.clone(), True),
+    "row-major copy": (lambda x: x.contiguous(), True),
+    "of a row-major copy": (lambda x: x.contiguous().roll(1, 1) * 2, True),
+    "roll": (lambda x: x.roll(1, 1), False),
+    "flip": (lambda x: x.flip(1), False),
+    "function": (lambda x: x.exp(), False),
+    "view of a function": (lambda x: (x + 1).permute(0, 2, 3, 1), False),
+    "copy of a function": (lambda x: x.roll(2, 0).clone(), False),
+}
+
+
+@pytest.mark.full(but=["roll", "view"])
+@pytest.mark.parametrize("name", MEMORIES)
+def test_strides_in_memory_whose_order_the_file_does_not_say_are_refused(
+    name: str, tmp_path: Path
+) -> None:
+    """Eager mode keeps channels innermost where the export's shape functions say row-major."""
+    make, is_known = MEMORIES[name]
+    x = values(torch.float64, 2, 3, 4, 5).to(memory_format=torch.channels_last)
+    module = many(lambda x: make(x).as_strided((4, 5), (7, 2), 3))
+    if is_known:
+        agree(module, (x,), tmp_path)
+        return
+    program, graph = export(module, (x,), tmp_path)
+    with pytest.raises(UnsupportedOpError, match=r"aten\.as_strided\.default"):
+        run(graph, inputs_of(program, graph, (x,)), {})
+    (reason,) = (op.reason for op in lower(graph).operations if isinstance(op, Extern))
+    assert reason == "strides in memory whose order the file does not say for sure"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler import untrusted
 from scheduler.benchmark import torch_oracle
 from scheduler.frontends import pt2
+from scheduler.ir.graph import ConstantOutput
 from tests.unit.torch_export import as_module, export
 
 torch = pytest.importorskip("torch")
+
+from torch.utils import _pytree  # noqa: E402
 
 
 class Tied(torch.nn.Module):  # type: ignore[misc]
@@ -54,6 +60,60 @@ def test_a_model_with_effects_agrees(file: Path, rows: int) -> None:
     assert {"x", "b_calls"} < {one.output for one in found}
     assert len(found) == 4
     assert [one.detail for one in found if not one.passed] == []
+
+
+_LEAVES = ["add", "input", "size", "sum", 3, 2**40, 2.5, float("-inf"), True, None]
+
+
+@st.composite
+def structures(draw: st.DrawFn) -> Any:
+    """What a model may return: tensors, sizes and constants, nested in torch's containers."""
+    leaf = st.sampled_from(_LEAVES)
+    return draw(
+        st.recursive(
+            leaf,
+            lambda parts: st.one_of(
+                st.lists(parts, min_size=1, max_size=3),
+                st.lists(parts, min_size=1, max_size=3).map(tuple),
+                st.dictionaries(st.sampled_from("zab"), parts, min_size=1, max_size=3),
+            ),
+            max_leaves=6,
+        )
+    )
+
+
+@pytest.mark.full
+@settings(deadline=None, max_examples=15)
+@given(structures())
+def test_constants_are_returned_where_torch_returns_them(structure: Any) -> None:
+    def model(x: Any) -> Any:
+        made = {"add": x + 1, "input": x, "size": x.shape[0], "sum": x.shape[0] + x.shape[1]}
+        return _pytree.tree_map(lambda leaf: made.get(leaf, leaf), structure)
+
+    dims = (torch.export.Dim.DYNAMIC, torch.export.Dim.DYNAMIC)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.pt2"
+        _, graph = export(
+            as_module(model), (torch.rand(4, 5),), file.parent, dynamic_shapes=((dims,),)
+        )
+        found = torch_oracle.compare_with_torch(file, dict(zip(graph.symbols, (6, 7), strict=True)))
+    assert [(one.output, one.detail) for one in found if not one.passed] == []
+    assert len(found) == len(_pytree.tree_leaves(structure))
+
+
+@pytest.mark.parametrize("wrong", [3.0, True, None, 4])
+def test_a_constant_that_is_another_differs(
+    wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, graph = export(as_module(lambda x: (x + 1, 3)), (torch.rand(4),), tmp_path)
+    misread = replace(graph, constant_outputs=(ConstantOutput(1, wrong),))
+    monkeypatch.setattr(pt2, "read", lambda _: misread)
+    found = torch_oracle.compare_with_torch(tmp_path / "model.pt2", {})
+    (differs,) = (one for one in found if not one.passed)
+    assert (differs.output, differs.detail) == (
+        "constant 1",
+        f"check: torch returns 3, this reading of the file {wrong}",
+    )
 
 
 class Buffers(torch.nn.Module):  # type: ignore[misc]

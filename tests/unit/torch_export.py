@@ -125,7 +125,9 @@ def agree(
     with torch.no_grad():
         returned = module(*given)
     returned = list(returned) if isinstance(returned, tuple | list) else [returned]
-    returned = [_as_tensor(value) for value in returned if value is not None]
+    constants = {each.place: each.value for each in graph.constant_outputs}
+    assert {place: returned[place] for place in constants} == constants
+    returned = [_as_tensor(v) for place, v in enumerate(returned) if place not in constants]
     assert len(returned) == len(graph.returned)
     expected = dict(zip(graph.returned, returned, strict=True))
     users = iter([value for value in given if value is not None])

@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from codegen_app.forms.graphs import default_name
 from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
 from scheduler.outcome import UserError
 from scheduler.text import one_line
@@ -27,6 +28,9 @@ class Command(BaseCommand):
         """The file, its name, and the targets."""
         parser.add_argument("file", type=Path)
         parser.add_argument("--name", help="what to call it (default: the file's name)")
+        parser.add_argument(
+            "--model-name", default="", help="of several models in the file, this one"
+        )
         parser.add_argument("--target", action="append", help="may be given several times")
 
     def handle(self, **options: Any) -> None:
@@ -35,9 +39,11 @@ class Command(BaseCommand):
         if not file.is_file():
             raise CommandError(f"{file} is not there")
         targets = options["target"] or DEFAULT_TARGETS
+        model_name = options["model_name"]
+        name = options["name"] or default_name(file.stem, model_name)
         try:
             with _readable(file) as copy:
-                graph, new = import_graph(copy, options["name"] or file.stem, targets, None)
+                graph, new = import_graph(copy, name, targets, None, model_name)
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:

@@ -32,6 +32,7 @@ from codegen_app.selectors.pages.torch_comparison import TorchView, torch_view
 from scheduler.ir.operations.base import GroupKind
 
 _TO = " \N{EN DASH} "
+_SHOWN_CONSTANTS = 6  # of a model's outputs; the page's JSON has all
 
 
 SHARE_STEPS = (0.01, 0.05, 0.1, 0.25)
@@ -137,6 +138,7 @@ class GraphPage:
     symbols: Mapping[str, Mapping[str, Any]]
     inputs: tuple[Mapping[str, Any], ...]
     outputs: tuple[str, ...]
+    constant_outputs: tuple[Mapping[str, Any], ...]
     decisions: tuple[Mapping[str, Any], ...]
     wrapper: str
     bucket: serving.Bucket | None
@@ -172,6 +174,16 @@ class GraphPage:
         return tuple(
             each.get("source_name") or each["name"] for each in self.inputs if each.get("written")
         )
+
+    @property
+    def constants(self) -> str:
+        """The constants among the outputs, so many as a line holds: ``3 (output 1)``."""
+        shown = [
+            f"{_python(each['value'])} (output {each['place']})"
+            for each in self.constant_outputs[:_SHOWN_CONSTANTS]
+        ]
+        more = len(self.constant_outputs) - len(shown)
+        return ", ".join([*shown, f"{more} more"] if more else shown)
 
     @property
     def selected(self) -> int:
@@ -262,7 +274,8 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         detail=graph.detail,
         symbols=graph.symbols,
         inputs=tuple(graph.inputs),
-        outputs=tuple(graph.outputs),
+        outputs=tuple(each for each in graph.outputs if isinstance(each, str)),
+        constant_outputs=tuple(each for each in graph.outputs if not isinstance(each, str)),
         decisions=tuple(graph.decisions),
         wrapper=graph.wrapper,
         bucket=bucket,
@@ -294,6 +307,11 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
         torch=torch_view(graph, torch_here=graph.torch_here),
     )
+
+
+def _python(constant: Any) -> str:
+    """A constant as Python writes it; a float that JSON has no number for comes as its text."""
+    return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
 
 
 def with_not_made(page: GraphPage, not_made: tuple[NotMadeRow, ...]) -> GraphPage:

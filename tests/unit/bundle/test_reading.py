@@ -106,6 +106,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "chosen by nobody": (lambda d: d.update(chosen_by={}), "chosen_by"),
     "an extern without reason": (lambda d: _extern(d, reason=""), "reason"),
+    "a constant at no place": (
+        lambda d: d.update(constant_outputs=[{"place": 99, "value": 1}]),
+        "a constant is output 99",
+    ),
+    "a constant that is code": (
+        lambda d: d.update(constant_outputs=[{"place": 0, "value": {"float": "exit()"}}]),
+        "constant_outputs",
+    ),
 }
 
 
