@@ -43,9 +43,10 @@ def gains(
 ) -> bool:
     """Whether a convolution with these operands reads whole packs of a group's channels, several
     times, for enough positions."""
-    taps, channels = product(weight.size[2:]), weight.size[1]
-    if input.dtype not in _DTYPES or len(input.size) != len(weight.size):
+    rank = len(weight.size)
+    if input.dtype not in _DTYPES or rank < 3 or {len(input.size), len(output)} != {rank}:
         return False
+    taps, channels = product(weight.size[2:]), weight.size[1]
     if not (channels.is_Integer and taps.is_Integer):
         return False
     positions = product((output[0], *output[2:]))

@@ -96,6 +96,22 @@ def test_a_node_whose_arguments_do_not_fit_is_named(tmp_path: Path, name: str) -
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("op", ["conv1d.default", "conv2d.default", "conv3d.default"])
+@pytest.mark.parametrize("rank", range(3))
+def test_a_convolution_by_a_weight_of_too_few_dimensions_is_refused(
+    tmp_path: Path, op: str, rank: int
+) -> None:
+    size = _arg("size", {"as_ints": [1] * rank})
+    weight = _node("torch.ops.aten.view.default", [_arg("self", W), size], [_tensor("v")], "v")
+    document = _with(_called(op, _arg("input", SELF["arg"]), _arg("weight", _tensor("v"))), MADE)
+    graph = document[G]["graph"]
+    graph["nodes"].insert(-1, weight)
+    graph["tensor_values"]["v"] = _meta([_int(1)] * rank, [_int(1)] * rank)
+    with pytest.raises(UserError, match=r"aten\.conv") as caught:
+        pipeline.lower(pipeline.load(write(tmp_path, document)))
+    assert "\n" not in str(caught.value)
+
+
 def test_a_rule_that_runs_out_of_dimensions_names_its_node() -> None:
     with pytest.raises(UserError, match=r"node 'a': .* do not fit together"), naming("node 'a'"):
         next(iter(()))
