@@ -28,7 +28,7 @@ TARGETS = [
     *[("sm_90",)] * 4,
     *(("sm_80",), ("sm_100",), ("sm_120",), ("sm_90", "sm_100"), ("gfx942",), ("cpu",)),
 ]
-_MOST_POINTS = 300  # one thread after another
+_MOST_POINTS = 150  # one thread after another
 
 
 def default_of(plan: Schedule, node: SchedulerNode, targets: tuple[Target, ...]) -> str:
@@ -66,7 +66,8 @@ def is_right(plan: Schedule, node: SchedulerNode, caller: TemplateCaller) -> boo
     held = {name: held_storage(one, case.buffers[name]) for name, one in case.inputs.items()}
     got = cutedsl_gemm.run(caller, held, BINDINGS)
     for name, expected in case.expected.items():
-        check = compare(got[name], expected, case.tolerances[name], name)
+        off, dtype = case.carried.get(name), case.buffers[name].dtype
+        check = compare(got[name], expected, case.tolerances[name], name, off, dtype=dtype)
         assert check.passed, (check, caller.kernel.source)
     return True
 
@@ -92,13 +93,13 @@ def outcomes(kind: str, count: int) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_default_is_legal_or_refused_in_one_line(kind: str) -> None:
-    assert outcomes(kind, 12)
+    assert outcomes(kind, 8)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_defaults_of_many_problems_are_legal_or_refused(kind: str) -> None:
-    found = outcomes(kind, 150)
+    found = outcomes(kind, 60)
     assert {"served", "checked"} & {*found}
     assert any("no configuration of" in one for one in found)
 
