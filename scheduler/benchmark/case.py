@@ -36,8 +36,8 @@ class Case:
 
     ``inputs`` maps a buffer to its storage (1-D, host type of the dtype, strides applied by the
     reader); ``expected`` maps an output to the float64 (or integer) reference in its logical
-    shape, with ``tolerances`` beside it. ``carried`` has, for an output that depends on the sine
-    of a rounded argument, how far that rounding may move each element (float32, the same shape).
+    shape, with ``tolerances`` beside it. ``carried`` has what each element of an output may be off
+    by beyond that (float32, the same shape): what a right kernel's roundings make of it.
 
     ``keys`` has, for an output of indices that put computed keys in order, the keys, with that
     dimension last, and ``along`` which one of the output it is: where two keys are as near as the

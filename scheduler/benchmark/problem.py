@@ -8,19 +8,22 @@ operations say what the model says is another question: the whole graph against 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.moved import most_moved
-from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance, stored_tolerance
+from scheduler.benchmark.tolerance import (
+    Tolerance,
+    kernel_tolerance,
+    rounding_tolerance,
+    stored_tolerance,
+)
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import GroupKind, Lowered, Sort
-from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import (
     Array,
@@ -29,13 +32,14 @@ from scheduler.ir.storage import (
     held_storage,
     rounded_storage,
 )
-from scheduler.ir.values import Call, Cast, Indirect, Load, Value, loads, walk
+from scheduler.ir.values import Cast, Indirect, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
 from scheduler.outcome import UserError
 
 # Integers that are no index: small, so that sums and products stay exact.
 _PLAIN_INTEGERS = 8
 _PIECE = 2**22  # elements made at a time
+_MOST = 2.0**127  # of an error that is told from none at all
 
 
 def make_case(
@@ -46,7 +50,8 @@ def make_case(
     *,
     moved: bool = False,
 ) -> Case:
-    """The case of one scheduler node.
+    """The case of one scheduler node, with what each element may be off by: running error analysis
+    (``scheduler/lowering/running_error.py``), and the rounding to the output's type.
 
     With ``moved`` each element may also be off by what a kernel's own roundings move it: asked for
     where a kernel did not pass without, since it takes the interpretation several times.
@@ -82,15 +87,18 @@ def _made_case(
         inputs = {
             name: _draw(buffers[name], limits.get(name), rng, positive) for name in node.reads
         }
-        expected = _expected(node, lowered, bindings, inputs, buffers)
+        errors: dict[str, Array] | None = {} if _is_analysed(node) else None
+        expected = _expected(node, lowered, bindings, inputs, buffers, errors=errors)
         if not _mostly_nan(expected):
             break
-    magnitude = _averaged_magnitude(node, inputs, buffers)
-    tolerances = {
-        name: replace(node_tolerance(node, buffers[name].dtype, bindings), magnitude=magnitude)
-        for name in node.writes
-    }
-    carried = _carried(node, lowered, bindings, inputs, expected, buffers)
+    if errors is None:
+        carried: dict[str, Array] = {}
+        tolerances = {
+            name: node_tolerance(node, buffers[name].dtype, bindings) for name in node.writes
+        }
+    else:
+        carried = {name: _with_least(errors[name], buffers[name].dtype) for name in node.writes}
+        tolerances = {name: rounding_tolerance(buffers[name].dtype) for name in node.writes}
     if moved:
         for name, off in _moved(node, lowered, bindings, inputs, expected, buffers, rng).items():
             carried[name] = off + carried.get(name, np.float32(0))
@@ -141,11 +149,11 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
     accumulate = DType.F64 if output.real is DType.F64 else DType.F32
     tolerance = kernel_tolerance(output, accumulate, reduction_length(node, bindings))
     casts = [
-        # Two roundings of nearly the same to 8 bits may be neighbours.
-        2 * part.dtype.eps if part.dtype.is_float8 else part.dtype.eps
+        part.dtype.eps
         for value in trees(node)
         for part in walk(value)
-        if isinstance(part, Cast) and part.dtype.is_inexact
+        # What is rounded to 8 bits the reference rounds too.
+        if isinstance(part, Cast) and part.dtype.is_inexact and not part.dtype.is_float8
     ]
     averaged = (operation.averaged for operation in node.members)
     casts += [tree.dtype.eps for tree in averaged if tree is not None]
@@ -153,30 +161,6 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
     casts.append(2 * max((products.operand_eps for products in made), default=0.0))
     inner = sum(eps for eps in casts if eps > accumulate.eps)
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
-
-
-def quantizes(node: SchedulerNode) -> bool:
-    """Whether a node rounds to whole numbers or floats of 8 bits: an element of its results may be
-    a whole step from the reference's."""
-    parts = (part for value in trees(node) for part in walk(value))
-    return any(
-        (isinstance(part, Call) and FUNCTIONS[part.op].jumps)
-        or (isinstance(part, Cast) and part.dtype.is_float8)
-        for part in parts
-    )
-
-
-def _averaged_magnitude(
-    node: SchedulerNode, inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]
-) -> float:
-    """The largest value that an attention of the node averages; 0 without one."""
-    largest = 0.0
-    for operation in node.members:
-        if operation.averaged is not None:
-            for load in loads(operation.averaged):
-                values = held_storage(inputs[load.buffer], buffers[load.buffer])
-                largest = max(largest, float(np.abs(values).max(initial=0.0)))
-    return largest
 
 
 def _draw(
@@ -208,41 +192,30 @@ def _expected(
     inputs: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
     *,
-    turned: int = 0,
     roundings: Roundings | None = None,
+    errors: dict[str, Array] | None = None,
 ) -> dict[str, Array]:
     values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
         values |= interpret(
-            operation, values, lowered, bindings, turned=turned, roundings=roundings
+            operation, values, lowered, bindings, roundings=roundings, errors=errors
         )
     return {name: values[name] for name in node.writes}
 
 
-def _carried(
-    node: SchedulerNode,
-    lowered: Lowered,
-    bindings: Bindings,
-    inputs: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    buffers: Mapping[str, BoundBuffer],
-) -> dict[str, Array]:
-    """How far the rounding of an argument, of a sine or of ``round``, moves each element of the
-    outputs that depend on it. A position times a frequency is some hundreds; its sine has no digit
-    that the product, rounded, does not have. What is quantized halfway between two whole numbers
-    may become either."""
-    calls = (part for value in trees(node) for part in walk(value) if isinstance(part, Call))
-    if not any(FUNCTIONS[call.op].hangs_on_rounding for call in calls):
-        return {}
-    carried: dict[str, Array] = {}
-    for turned in (-1, 1):
-        moved = _expected(node, lowered, bindings, inputs, buffers, turned=turned)
-        for name, value in expected.items():
-            if value.dtype != np.bool_:
-                wide = value.astype(np.result_type(value, np.float64))
-                off = np.nan_to_num(np.abs(moved[name] - wide), nan=0.0, posinf=0.0)
-                carried[name] = np.maximum(carried.get(name, 0.0), off).astype(np.float32)
-    return carried
+def _is_analysed(node: SchedulerNode) -> bool:
+    """Whether errors of the node are known; those of complex numbers are not."""
+    parts = (part for value in trees(node) for part in walk(value))
+    return not any(part.dtype.is_complex for part in parts)
+
+
+def _with_least(error: Array, dtype: DType) -> Array:
+    """An error, with its own rounding to a type, and half of the type's least number."""
+    if not dtype.is_float:
+        return error.astype(np.float32)
+    with np.errstate(over="ignore"):
+        rounded = np.minimum(error * (1 + dtype.eps) + dtype.least / 2, _MOST)
+    return np.nextafter(rounded.astype(np.float32), np.float32(np.inf))
 
 
 def _keys(

@@ -1,4 +1,6 @@
-"""How far a kernel's result may lie from the float64 reference, from dtype and reduction length.
+"""How far a result may lie from the float64 reference, by dtypes and reduction lengths alone: that
+of a whole graph, and of kernels of complex numbers. Of others each element's error is known
+(``scheduler/lowering/running_error.py``).
 
 A sum of K products in a precision with unit roundoff u is off by at most K*u times the sum of the
 magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1); the result is
@@ -24,20 +26,15 @@ _POINTWISE_ROUNDINGS = 16.0
 
 @dataclass(frozen=True)
 class Tolerance:
-    """``bound_i = relative * |ref_i| + absolute * max(max|ref|, magnitude)``; 0 for exact types.
-
-    ``magnitude`` is that of the summands where the sum is known to be much smaller: an average of
-    values with random signs is near 0, its rounding errors are not.
-    """
+    """``bound_i = relative * |ref_i| + absolute * max|ref|``; 0 for exact types."""
 
     relative: float
     absolute: float
-    magnitude: float = 0.0
 
     def scale(self, reference: npt.NDArray[np.float64]) -> float:
         """What ``absolute`` is relative to: the largest finite value of a whole tensor."""
         finite = np.abs(reference[np.isfinite(reference)])
-        return max(float(finite.max(initial=0.0)), self.magnitude, _SMALLEST)
+        return max(float(finite.max(initial=0.0)), _SMALLEST)
 
     def bound(
         self, reference: npt.NDArray[np.float64], scale: float | None = None
@@ -69,6 +66,12 @@ def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) ->
         relative=2 * output.eps + _POINTWISE_ROUNDINGS * accumulate.eps,
         absolute=summed + _POINTWISE_ROUNDINGS * accumulate.eps,
     )
+
+
+def rounding_tolerance(output: DType) -> Tolerance:
+    """The bound of what is rounded once, to its type. References hold floats of 8 bits as they are
+    rounded."""
+    return Tolerance(0.0 if output.is_float8 else output.eps, 0.0)
 
 
 def stored_tolerance(output: DType) -> Tolerance:

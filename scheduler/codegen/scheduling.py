@@ -11,7 +11,8 @@ from typing import ClassVar, TypeAlias
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.codegen.template import Config, KernelTemplate
+from scheduler.codegen.languages import language_of
+from scheduler.codegen.template import Config, KernelTemplate, instead
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.limits import RENDERING_STEPS
@@ -58,6 +59,9 @@ class BaseScheduling(ABC):
     comment_mark: ClassVar[str] = "//"
     """What begins a comment in a kernel's source."""
 
+    alternative: ClassVar[str] = ""
+    """What makes kernels for the nodes that it does not serve; "" where nothing does."""
+
     @classmethod
     def obstacle(cls, target: Target) -> str:  # noqa: ARG003 - most serve all of a backend's
         """Why the scheduling's kernels do not serve a target of its backends; "" where they do."""
@@ -88,11 +92,11 @@ class BaseScheduling(ABC):
         return tuple(self._kernels.values())
 
     def template(self, node: SchedulerNode) -> KernelTemplate:
-        """The template applied to the node. ``UserError`` where the backend has none for it."""
+        """The template applied to the node. ``UserError`` where the backend has none for it, or
+        does not serve one of the targets."""
         if node.name not in self._templates:
-            if node.kind not in self._table:
-                names = ", ".join(target.name for target in self.targets)
-                raise UserError(f"{node.name}: nothing makes {node.kind} kernels for {names}")
+            if not self.serves(node):
+                raise UserError(f"{node.name}: {self._lack(node)}{instead(self.alternative)}")
             template = self._table[node.kind]
             self._templates[node.name] = template(
                 node, self.schedule.lowered, self.targets, self.comment
@@ -105,8 +109,17 @@ class BaseScheduling(ABC):
         return (self,)
 
     def serves(self, node: SchedulerNode) -> bool:
-        """Whether there is a template for such a node."""
-        return node.kind in self._table
+        """Whether there is a template for such a node on the targets."""
+        return not self._lack(node)
+
+    def _lack(self, node: SchedulerNode) -> str:
+        """Why there is no template for such a node on the targets, "" where there is one."""
+        if obstacle := next(filter(None, map(self.obstacle, self.targets)), ""):
+            return obstacle
+        if node.kind in self._table:
+            return ""
+        names = ", ".join(target.name for target in self.targets)
+        return f"nothing makes {node.kind} kernels in {language_of(self.source_file)} for {names}"
 
     def owner(self, source_file: str) -> BaseScheduling:
         """The scheduling whose kernels' sources are called so: this one, or one that competes
@@ -170,10 +183,11 @@ class BaseScheduling(ABC):
             own, given = self.template(node), dict(config)
             if own.name != template:
                 return False
-            if given == dict(own.default_config()):
-                return True
-            listed = any(given == dict(one) for one in own.configs())
-            return listed and own.reject(given) is None
+            if any(given == dict(one) for one in own.configs()):
+                return own.reject(given) is None
+            with suppress(UserError):  # no configuration serves
+                return given == dict(own.default_config())
+            return False
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         """The one kernel of that source: nodes that render the same text share it.

@@ -23,10 +23,11 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.names import PLACEHOLDER, kernel_name
+from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
-from scheduler.outcome import Rejected
+from scheduler.outcome import Rejected, UserError
 from scheduler.steps import spend
 from scheduler.targets import Target
 
@@ -66,6 +67,9 @@ class KernelTemplate(ABC):
 
     caller_type: ClassVar[type[TemplateCaller]] = TemplateCaller
 
+    alternative: ClassVar[str] = ""
+    """What makes kernels for the nodes that it does not serve; "" where nothing does."""
+
     def __init__(
         self,
         node: SchedulerNode,
@@ -91,13 +95,25 @@ class KernelTemplate(ABC):
 
     @abstractmethod
     def default_config(self) -> Config:
-        """The configuration that the problem's size speaks for; it must be one that serves."""
+        """The configuration that the problem's size speaks for; it must be one that serves.
+        Raises ``UserError`` (``unserved``) where none does."""
 
     @abstractmethod
     def render(self, config: Config) -> RenderedTemplate:
         """The kernel's text and interface for a configuration that serves."""
 
     # ---- what all share
+
+    def unserved(self) -> UserError:
+        """That no configuration serves the node on its targets, and why the first one does not."""
+        rejections = (self.reject(config) for config in self.configs())
+        reason = next(rejected.reason for rejected in rejections if rejected)
+        names = ", ".join(target.name for target in self.targets)
+        what = title(self.node, self.lowered)
+        return UserError(
+            f"{self.node.name}: no configuration of {self.name} serves {what} on {names}:"
+            f" {reason}{instead(self.alternative)}"
+        )
 
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
         return {
@@ -142,6 +158,12 @@ class KernelTemplate(ABC):
     def describe(self, config: Config) -> str:
         """One line for the autotune log."""
         return " ".join(f"{key}={value}" for key, value in config.items())
+
+
+def instead(alternative: str) -> str:
+    """The end of an error about a node that is not served: what to use for it, "" where nothing
+    else makes kernels for it."""
+    return f"; use {alternative} for it" if alternative else ""
 
 
 def _shifted(origin: LineOrigin, lines: int) -> LineOrigin:

@@ -108,6 +108,12 @@ class DType(Enum):
         return self.value.largest
 
     @property
+    def least(self) -> float:
+        """Least number above 0 of a float type, as kernels hold it: those of f32 and f64 that are
+        less than normal may be 0 there."""
+        return _LEAST.get(self, 0.0)
+
+    @property
     def is_float(self) -> bool:
         """Whether values are real numbers that are rounded."""
         return self.value.eps > 0 and not self.is_complex
@@ -185,6 +191,12 @@ class DType(Enum):
 
 #: Unit roundoff of f32 that is rounded to 10 bits of mantissa (and the one before them).
 TF32_EPS = 2.0**-11
+_LEAST = {
+    DType.F16: 2.0**-24,
+    DType.BF16: 2.0**-126,
+    DType.F32: 2.0**-126,
+    DType.F64: 2.0**-1022,
+}
 _REAL = {DType.C64: DType.F32, DType.C128: DType.F64}
 _UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 _BY_CODE = {d.value.torch_code: d for d in DType}

@@ -48,9 +48,6 @@ class PointwiseFunction:
     ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch. In C++ it
     is the ``operator``, and without one the function of its name in namespace ``kiln``
     (``kiln/math.h`` and ``kiln/pointwise.h``).
-    One that is ``periodic`` tells neighbouring arguments as far apart where they are large, and one
-    that ``jumps`` does so halfway between two whole numbers: how far
-    its result is right depends on how the argument was rounded.
     One that is of ``complex_numbers`` takes them too (``Domain.ANY`` by itself says nothing of
     them); one of ``Domain.COMPLEX`` takes nothing else.
     ``cost`` is in simple arithmetic operations, for the rules that decide what may be computed
@@ -64,14 +61,7 @@ class PointwiseFunction:
     numpy: Callable[..., Any]
     cost: int = 1
     operator: str = ""
-    periodic: bool = False
-    jumps: bool = False
     complex_numbers: bool = False
-
-    @property
-    def hangs_on_rounding(self) -> bool:
-        """Whether how far a result is right depends on how the argument was rounded."""
-        return self.periodic or self.jumps
 
     def takes(self, dtype: DType) -> bool:
         """Whether arguments may have that type, a held one."""
@@ -99,7 +89,6 @@ def _unary(
     numpy: Any,
     cost: int = 16,
     *,
-    periodic: bool = False,
     complex_numbers: bool = False,
 ) -> PointwiseFunction:
     return PointwiseFunction(
@@ -109,15 +98,12 @@ def _unary(
         Result.SAME,
         numpy,
         cost,
-        periodic=periodic,
         complex_numbers=complex_numbers,
     )
 
 
-def _analytic(
-    name: str, numpy: Any, cost: int = 16, *, periodic: bool = False
-) -> PointwiseFunction:
-    return _unary(name, numpy, cost, periodic=periodic, complex_numbers=True)
+def _analytic(name: str, numpy: Any, cost: int = 16) -> PointwiseFunction:
+    return _unary(name, numpy, cost, complex_numbers=True)
 
 
 def _part(name: str, numpy: Any) -> PointwiseFunction:
@@ -225,9 +211,9 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _analytic("log2", np.log2),
         _analytic("log10", np.log10),
         _analytic("log1p", np.log1p),
-        _analytic("sin", np.sin, periodic=True),
-        _analytic("cos", np.cos, periodic=True),
-        _analytic("tan", np.tan, 32, periodic=True),
+        _analytic("sin", np.sin),
+        _analytic("cos", np.cos),
+        _analytic("tan", np.tan, 32),
         _analytic("asin", np.arcsin, 32),
         _analytic("acos", np.arccos, 32),
         _analytic("atan", np.arctan, 32),
@@ -251,7 +237,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("i1e", numerics.i1e, 64),
         _unary("floor", np.floor, 1),
         _unary("ceil", np.ceil, 1),
-        PointwiseFunction("round", 1, Domain.FLOAT, Result.SAME, np.round, jumps=True),
+        PointwiseFunction("round", 1, Domain.FLOAT, Result.SAME, np.round),
         _unary("trunc", np.trunc, 1),
         _test("isnan", np.isnan),
         _test("isinf", np.isinf),

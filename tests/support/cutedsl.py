@@ -431,6 +431,12 @@ def promoted_of(function: Callable[..., Any], a: Any, b: Any) -> Numeric:
     return kind(Raw(function(kind(a).value, kind(b).value)))
 
 
+def has_points(source: Mapping[str, Any], numbers: Mapping[str, int]) -> bool:
+    """Whether a call computes anything, by the source's own count: without, nothing is launched."""
+    # The build's C; sizes are not negative, so that Python's division is the same.
+    return bool(eval(source["POINTS"].replace("/", "//"), {}, dict(numbers)))
+
+
 def run(
     caller: TemplateCaller,
     memory: Mapping[str, np.ndarray],
@@ -462,8 +468,6 @@ def run(
         source: dict[str, Any] = {"__name__": caller.kernel.name}
         exec(compile(caller.kernel.source, caller.kernel.source_file, "exec"), source)
         assert [one[0] for one in source["ARGUMENTS"]] == [one.name for one in caller.kernel.args]
-        # The build's C; sizes are not negative, so that Python's division is the same.
-        points = eval(source["POINTS"].replace("/", "//"), {}, numbers)
-        if points:
+        if has_points(source, numbers):
             source[caller.kernel.name](*args, None, STREAM)
     return outputs

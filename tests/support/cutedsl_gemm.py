@@ -201,9 +201,13 @@ class _Tiles:
         constants = {name: self._source[name] for name in ("BLOCK_K", "SPLIT_K")}
         steps = -(-k // constants["BLOCK_K"])
         part_length = -(-steps // constants["SPLIT_K"]) * constants["BLOCK_K"]
-        a, *seconds = (tensor.values(batches, k) for tensor in tensors)
-        for number, b in enumerate(seconds):
+        first, *seconds = tensors
+        a = first.values(batches, k)
+        for number, second in enumerate(seconds):
             suffix = str(number) if len(seconds) > 1 else ""
+            if not int(named[f"N{suffix}"]):
+                continue  # no tile is of it, and nothing is loaded
+            b = second.values(batches, k)
             for part in range(constants["SPLIT_K"]):
                 along = slice(part * part_length, min((part + 1) * part_length, k))
                 product = a[:, :, along] @ b[:, :, along].transpose(0, 2, 1)
@@ -300,7 +304,8 @@ def run(
         source["tensor_map"] = lambda tensor, layout, rows, copies: (None, tensor)
         source["cpasync"].make_im2col_tma_atom = _Windows.of
         source[f"{caller.kernel.name}_tiles"] = _Tiles(source, caller, quad)
-        source[caller.kernel.name](*args, workspace, cutedsl.STREAM)
+        if cutedsl.has_points(source, numbers):
+            source[caller.kernel.name](*args, workspace, cutedsl.STREAM)
     return {
         name: from_device(strided(memory, arg), DType.from_label(arg.dtype))
         for name, (arg, memory) in outputs.items()

@@ -200,6 +200,12 @@ PRODUCTS: dict[str, Product] = {
     ),
     "heads as windows": Product(lambda: contractions.split_heads(2, 33, 3, 64, F16)),
     "no k": Product(lambda: contractions.matmul(8, 16, 0, F16, bias=(16,), relu=True)),
+    "one of three without columns": Product(
+        lambda: contractions.shared_input(24, [0, 16, 0], 64, F16), _ROWS_OF_64
+    ),
+    "packed, one of three without columns": Product(
+        lambda: contractions.shared_input(3, [7, 0, 16], 7, F16)
+    ),
     "no rows": Product(lambda: contractions.matmul(0, 16, 8, F16)),
     "split in two": _large(SPLIT_K=2),
     "split in four": _large(SPLIT_K=4, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, STAGES=8, CONSUMERS=1),

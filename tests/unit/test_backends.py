@@ -129,7 +129,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
 
 def test_what_it_has_no_template_for_is_reported() -> None:
     product = matmul(32, 32, 32, DType.F32)
-    with pytest.raises(UserError, match="node0: nothing makes gemm kernels for tiny"):
+    with pytest.raises(UserError, match="node0: nothing makes gemm kernels in c for tiny"):
         pipeline.generate(product, (find("tiny"),))
 
 

@@ -38,7 +38,6 @@ from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.template import Config, RenderedTemplate
-from scheduler.codegen.title import title
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
@@ -114,8 +113,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return configs()
 
     def reject(self, config: Config) -> Rejected | None:
-        if self._unserved:
-            return illegal(self._unserved)
+        if self._obstacle:
+            return illegal(self._obstacle)
         made = AttentionConfig.of(config)
         shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
         most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
@@ -130,7 +129,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return None
 
     @cached_property
-    def _unserved(self) -> str:
+    def _obstacle(self) -> str:
         """Why no configuration serves, "" where one may."""
         operation = self.operation
         other = [t.name for t in self.targets if nvidia_hardware(t).capability != _HOPPER]
@@ -140,6 +139,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             return f"wgmma multiplies f16 and bf16 here, and these are {self.element.label}"
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return "the depth of a head must be static: it decides the tiles"
+        if not (self._tile_depth and self._tile_value_depth):
+            return "a depth of 0 leaves no tile to multiply"
         deepest = max(self._tile_depth, self._tile_value_depth)
         if deepest > _DEEPEST:
             return f"a depth of {deepest} is more than the {_DEEPEST} of one matrix instruction"
@@ -151,11 +152,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         rows = self.hint(self.operation.row.size)
         serving = [config for config in self.configs() if self.reject(config) is None]
         if not serving:
-            reason = self._unserved or "none fits"
-            raise ValueError(
-                f"no configuration of attention serves {title(self.node, self.lowered)}: {reason}"
-            )
-
+            raise self.unserved()
         splits = self._splits(rows)
 
         batch = max(self.hint(numel(self.operation.batch)), 1)

@@ -33,13 +33,12 @@ from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.template import Config, RenderedTemplate
-from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import Rejected, UserError
+from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 _CONFIGURATION = "<CONFIGURATION>"
@@ -110,9 +109,7 @@ class GemmTemplate(CuteDSLTemplate):
     def default_config(self) -> Config:
         chosen = default_config(self.problem, self.targets)
         if chosen is None:
-            names = ", ".join(target.name for target in self.targets)
-            what = title(self.node, self.lowered)
-            raise UserError(f"no configuration of {self.name} serves {what} on {names}")
+            raise self.unserved()
         return chosen.items()
 
     # ---- text

@@ -136,12 +136,12 @@ class Pack:
         place = f"cute.assume({wide(self.first)}, divby={_ALIGNED})"
         return f"cute.recast_ptr(workspace + {place}, dtype=ELEMENT)"
 
-    def tensor(self) -> dict[str, str]:
-        """Its pointer, shape and strides."""
+    def tensor(self, extent: str) -> dict[str, str]:
+        """Its pointer, shape and strides; ``extent`` is the number of rows in the shape."""
         pitch = f"tiles({self.run}, {self.width}) * {self.width}"
         plane = f"cutlass.Int64({pitch}) * {self.lines}" if self.per_batch else "0"
         row, k = (pitch, "1") if self.along_k else ("1", pitch)
-        return _tensor(self.pointer, self.rows, "batches", (row, k, plane))
+        return _tensor(self.pointer, extent, "batches", (row, k, plane))
 
 
 class Operands:
@@ -164,6 +164,7 @@ class Operands:
         if windows:
             self.obstacles = ("", *self.obstacles[1:])
         self._windows = windows
+        self._several = len(interface.members) > 1
 
     @property
     def window_obstacle(self) -> str:
@@ -234,9 +235,16 @@ class Operands:
         """Pointer, shape and strides of what TMA loads: texts of the host function."""
         operand = self.all[position]
         pack = next((pack for pack in self.packs if pack.operand is operand), None)
+        rows = self.rows[position]
+        # A descriptor has no empty axis, and one member of several may have no columns.
+        extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
         if pack is not None:
-            return pack.tensor()
-        return self._lying(self._hooks.tensor(operand), self.rows[position])
+            return pack.tensor(extent)
+        return self._lying(self._hooks.tensor(operand), extent)
+
+    def _may_be_empty(self, rows: str) -> bool:
+        """Whether an operand may have no rows where there are results."""
+        return self._several and rows != self.rows[0]
 
     def _lying(self, access: TensorAccess, rows: str) -> dict[str, str]:
         at = "" if access.first == "0" else f" + {self._step(access.first)}"
@@ -266,6 +274,7 @@ class Operands:
             given[run] = f"{run} + i"
         return {
             "name": pack.name,
+            "condition": f"K > 0 and {pack.rows} > 0" if self._may_be_empty(pack.rows) else "K > 0",
             "operand": pack.operand.name,
             "definition": function.definition,
             "read": function.call(**given),

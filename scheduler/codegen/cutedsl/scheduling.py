@@ -7,7 +7,7 @@ from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
 from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
 from scheduler.fusion.nodes import SchedulerNode
@@ -23,6 +23,7 @@ class CuteDSLScheduling(TemplateScheduling):
 
     source_file = SOURCE_FILE
     comment_mark = "#"
+    alternative = ALTERNATIVE
 
     @classmethod
     def obstacle(cls, target: Target) -> str:

@@ -11,7 +11,7 @@ from jinja2 import Template
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.caller import CuteDSLTemplateCaller
 from scheduler.codegen.cutedsl.partial_render import PartialRender
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
 from scheduler.codegen.cutedsl.text import device_functions
 from scheduler.codegen.names import code_digest, fused_name
 from scheduler.codegen.printing.lines import BlocksByIndent, Marks
@@ -33,6 +33,7 @@ class CuteDSLTemplate(KernelTemplate):
     source_file: ClassVar[str] = SOURCE_FILE
     comment_mark: ClassVar[str] = "#"
     caller_type: ClassVar[type[TemplateCaller]] = CuteDSLTemplateCaller
+    alternative: ClassVar[str] = ALTERNATIVE
 
     @property
     def leads(self) -> bool:

@@ -61,7 +61,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
             enough = vector == 1 or points >= ENOUGH_BLOCKS * _THREADS[0] * vector
             if enough and self.reject(config) is None:
                 return config
-        raise AssertionError("a vector of one element always serves")
+        raise self.unserved()
 
     def pack(self, vector: int) -> Pack | None:
         """The points of a thread, None where it has one."""

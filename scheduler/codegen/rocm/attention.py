@@ -32,7 +32,6 @@ from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.rocm.machine import least_of_worst, machine_of
 from scheduler.codegen.rocm.reduction_default import compute_units
 from scheduler.codegen.template import Config, RenderedTemplate
-from scheduler.codegen.title import title
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Attention, Axis, numel
@@ -132,9 +131,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def default_config(self) -> Config:
         configs = [AttentionConfig.of(each) for each in self.configs() if not self.reject(each)]
         if not configs:
-            raise ValueError(
-                f"no configuration of attention serves {title(self.node, self.lowered)}"
-            )
+            raise self.unserved()
         gpus = [gpu for gpu in self._gpus if self._is_estimated(gpu)]
         if len(gpus) == len(self._gpus):
             return least_of_worst(

@@ -36,7 +36,6 @@ from scheduler.codegen.rocm.gemm_tiles import MOST_GEMV_ROWS
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
-from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
 from scheduler.ir.dtypes import DType
@@ -44,7 +43,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Contraction, Lowered, numel
-from scheduler.outcome import Rejected, UserError
+from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
@@ -138,9 +137,7 @@ class GemmTemplate(ROCmTemplate):
     def default_config(self) -> Config:
         chosen = default_config(self.problem, self.targets)
         if chosen is None:
-            names = ", ".join(target.name for target in self.targets)
-            what = title(self.node, self.lowered)
-            raise UserError(f"no configuration of {self.name} serves {what} on {names}")
+            raise self.unserved()
         return chosen.items()
 
     # ---- text

@@ -143,8 +143,9 @@ def beside(case: Case, own: Outputs, source: Outputs) -> str:
         )
         carried = case.carried.get(name)
         bounds = case.tolerances[name]
-        twice = type(bounds)(2 * bounds.relative, 2 * bounds.absolute, bounds.magnitude)
-        found = compare(got, due, twice, name, carried, dtype=buffer.dtype)
+        twice = type(bounds)(2 * bounds.relative, 2 * bounds.absolute)
+        off = None if carried is None else 2 * carried
+        found = compare(got, due, twice, name, off, dtype=buffer.dtype)
         if not found.passed:
             return f"not as the CPU emulation: {found.detail}"
     return ""

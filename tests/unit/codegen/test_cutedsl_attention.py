@@ -47,6 +47,9 @@ def test_what_it_cannot_serve_is_rejected_with_the_reason() -> None:
     assert "these are f32" in reason(cutedsl_attention(F32, S, 512, 64, 64), SMALL)
     deep = cutedsl_attention(F16, S, 512, 264, 64)
     assert "a depth of 272 is more than the 256" in reason(deep, SMALL)
+    for depths in ((0, 64), (64, 0)):
+        flat = cutedsl_attention(F16, S, 512, *depths, scale=1.0)
+        assert reason(flat, SMALL) == "a depth of 0 leaves no tile to multiply"
     wide = cutedsl_attention(F16, S, 512, 256, 256)
     assert "bytes of shared memory are more than a block's 232448" in reason(wide, LARGE)
     assert "take 176 registers of a thread, more than the 128" in reason(

@@ -123,7 +123,7 @@ def test_a_sum_of_many_stays_within_the_bound_of_its_length(count: int) -> None:
     assert case.inputs["index"].size == count
     assert (case.inputs["index"] >= 0).all() and (case.inputs["index"] < 5).all()
     got = from_device(run(caller_of(made), case.inputs)["out"], DType.F32).reshape(5, 2)
-    bound = case.tolerances["out"].bound(case.expected["out"])
+    bound = case.tolerances["out"].bound(case.expected["out"]) + case.carried["out"]
     assert (np.abs(got - case.expected["out"]) <= bound).all()
     assert (bound < 0.1 * np.abs(case.expected["out"]).max()).all()
 

@@ -268,6 +268,8 @@ RUN = (
     "pixels",
     "no k",
     "no rows",
+    "one of three without columns",
+    "packed, one of three without columns",
     "three, split",
 )
 

@@ -1,0 +1,329 @@
+"""How far a right kernel's results may lie from those of exact arithmetic: running error analysis
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.3) beside the interpretation.
+
+A tree's error is carried through it: what each step rounds, and what it makes of the errors of its
+arguments, by its own differences. A sum's terms are added in any order. With unit roundoff u its
+partial sums s_1 … s_n are off by at most u * |s_i| each, independently of each other, so that the
+whole is off by some sqrt(n) * u * max |s_i| (Higham & Mary, A New Approach to Probabilistic
+Rounding Error Analysis, SIAM J. Sci. Comput. 41, 2019), and of terms in no particular order the
+partial sums lie within the terms' 2-norm of the line from 0 to the sum.
+
+That holds of sums in f32 whose additions cut off instead of rounding to nearest, as matrix
+instructions of NVIDIA do once for each 16 terms (Fasi et al., Numerical behavior of NVIDIA tensor
+cores, PeerJ Comput. Sci. 7, 2021), up to n = 16384. AMD's sum products of 8 bits in f32 (CDNA 3
+ISA, "Matrix Arithmetic"). NVIDIA's sum those of floats of 8 bits in fewer bits, and no kernel here
+uses these instructions (``scheduler/matrix_instructions.py``): nothing is allowed for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import Attention, ReductionKind, Scatter
+from scheduler.ir.pointwise import FUNCTIONS, Result
+from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+from scheduler.lowering.tree_values import EXACT, Array, Scope, converted, only_where, value_of
+
+#: How many times what a sum is off by on average it may be off by.
+_SPREAD = 4.0
+# Roundings of a function in units of roundoff: kiln/math.h and libdevice state at most so many.
+_ARITHMETIC = frozenset(("add", "sub", "mul"))
+_DIVISIONS = frozenset(("truediv", "reciprocal", "sqrt", "rsqrt"))
+_OF_DIVISIONS, _OF_FUNCTIONS = 4.0, 16.0
+# Functions on the way to f16, bf16 and floats of 8 bits (docs/math.md, the worst of its table).
+_FAST, _FAST_ABSOLUTE = 2.0**-15, 2.0**-21
+
+
+def error_of(value: Value, scope: Scope, *, fast: bool = False) -> Array:
+    """What a tree is off by in a kernel, broadcastable to the grid; ``fast``: on its way to a float
+    of less than 32 bits."""
+    return _Analysis(fast).of(value, scope)[1]
+
+
+def stored_error(value: Value, dtype: DType, scope: Scope) -> Array:
+    """The same of what is stored in a type, without the rounding to it."""
+    fast = dtype.is_float and dtype.itemsize < DType.F32.itemsize
+    while isinstance(value, Cast) and value.dtype is dtype and not dtype.is_float8:
+        if not (dtype.is_float and value.value.dtype.is_float):
+            break
+        value = value.value
+    return error_of(value, scope, fast=fast)
+
+
+_ZERO: Array = np.zeros(())
+
+
+class _Analysis:
+    def __init__(self, fast: bool) -> None:
+        self._fast = fast
+
+    def of(self, value: Value, scope: Scope) -> tuple[Array, Array]:
+        """A tree's value and its error."""
+        if isinstance(value, Cast):
+            return self._cast(value, scope)
+        if isinstance(value, Masked):
+            return self._masked(value, scope)
+        if isinstance(value, Call):
+            return self._call(value, scope)
+        exact = value_of(value, scope)
+        if isinstance(value, Load):
+            known = scope.errors.get(value.buffer) if scope.errors else None
+            if known is None:
+                return exact, _ZERO
+            errors = {**scope.values, value.buffer: known}
+            return exact, value_of(value, replace(scope, values=errors))
+        if isinstance(value, Accumulator):
+            return exact, scope.accumulator_errors.get(value.name, _ZERO)
+        assert isinstance(value, Const | IndexValue)
+        return exact, _rounding(exact, value.dtype)
+
+    def _cast(self, value: Cast, scope: Scope) -> tuple[Array, Array]:
+        source, target = value.value.dtype, value.dtype
+        given, error = self.of(value.value, scope)
+        exact = converted(given, target)
+        if value.decides:
+            exact = rounded(exact, target)
+        if target.is_float8 or not (source.is_float and target.is_float):
+            moved = _difference(lambda one: converted(one, target), (given,), 0, error, exact)
+            return exact, moved + (_rounding(exact, target) if source.is_integer else _ZERO)
+        narrower = target.eps > source.compute.eps or target.eps > source.eps
+        return exact, error + (target.eps * _size(exact) if narrower else _ZERO)
+
+    def _masked(self, value: Masked, scope: Scope) -> tuple[Array, Array]:
+        condition = value_of(value.condition, scope)
+        inside = self.of(value.value, only_where(condition, scope))
+        other = self.of(value.other, only_where(~condition, scope))
+        exact, error = (np.where(condition, a, b) for a, b in zip(inside, other, strict=True))
+        return exact, error
+
+    def _call(self, value: Call, scope: Scope) -> tuple[Array, Array]:
+        function = FUNCTIONS[value.op]
+        found = [self.of(argument, scope) for argument in value.args]
+        if function.result is Result.BITS:
+            return value_of(value, scope), _ZERO
+        arguments = tuple(exact for exact, _ in found)
+        with np.errstate(all="ignore"):
+            exact = np.asarray(function.numpy(*arguments))
+        if value.dtype is DType.BOOL:
+            return exact, _ZERO
+        moved = (
+            _difference(function.numpy, arguments, place, error, exact)
+            for place, (_, error) in enumerate(found)
+        )
+        return exact, reduce(np.add, moved, self._own(value, exact))
+
+    def _own(self, call: Call, exact: Array) -> Array:
+        """What the function itself rounds."""
+        if not call.dtype.is_float or call.op in EXACT:
+            return _ZERO
+        eps, size = call.dtype.compute.eps, _size(exact)
+        if call.op in _ARITHMETIC:
+            return eps * size
+        if self._fast and call.dtype.compute is DType.F32:
+            return np.maximum(_FAST * size, _FAST_ABSOLUTE)
+        return eps * size * (_OF_DIVISIONS if call.op in _DIVISIONS else _OF_FUNCTIONS)
+
+
+def _size(exact: Array) -> Array:
+    return np.nan_to_num(np.abs(exact), nan=0.0, posinf=0.0)
+
+
+def _rounding(exact: Array, dtype: DType) -> Array:
+    """What a number is off by in the type that kernels hold it in."""
+    if not dtype.is_float:
+        return _ZERO
+    with np.errstate(all="ignore"):
+        held = np.asarray(exact).astype(dtype.compute.numpy).astype(np.float64)
+        return np.nan_to_num(np.abs(held - exact), nan=0.0, posinf=0.0)
+
+
+def _difference(
+    function: Callable[..., Any],
+    arguments: tuple[Array, ...],
+    place: int,
+    error: Array,
+    exact: Array,
+) -> Array:
+    """How far a result moves where one argument is off by its error, either way."""
+    if not np.any(error):
+        return _ZERO
+    most: Array = _ZERO
+    for sign in (-1, 1):
+        moved = list(arguments)
+        moved[place] = arguments[place] + sign * error
+        with np.errstate(all="ignore"):
+            off = np.asarray(function(*moved)).astype(np.float64) - exact
+        most = np.maximum(most, np.nan_to_num(np.abs(off), nan=0.0, posinf=0.0))
+    return most
+
+
+# ---- sums ----------------------------------------------------------------------------------------
+
+
+def sum_error(count: Any, norm: Array, total: Array, eps: float) -> Array:
+    """What a sum of ``count`` terms is off by, from the terms' 2-norm."""
+    return np.asarray(_SPREAD * eps * np.sqrt(count) * (norm + _size(total)))
+
+
+def reduced_error(
+    kind: ReductionKind, terms: Array, errors: Array, result: Array, eps: float
+) -> Array:
+    """Of a reduction along the last axis, whose terms have errors of their own."""
+    errors = np.broadcast_to(errors, terms.shape)
+    if kind is ReductionKind.SUM:
+        norm = np.linalg.norm(_size(terms), axis=-1)
+        return np.asarray(sum_error(terms.shape[-1], norm, result, eps) + errors.sum(axis=-1))
+    if kind is ReductionKind.PROD:
+        return np.asarray(
+            _size(result) * (_steps(terms.shape[-1], eps) + _relative(errors, terms).sum(-1))
+        )
+    if kind in (ReductionKind.MAX, ReductionKind.MIN):
+        return np.asarray(errors.max(axis=-1, initial=0.0))
+    return _ZERO
+
+
+def running_error(
+    kind: ReductionKind, terms: Array, errors: Array, result: Array, eps: float
+) -> Array:
+    """Of a scan along the last axis."""
+    errors = np.broadcast_to(errors, terms.shape)
+    count = np.arange(1, terms.shape[-1] + 1)
+    if kind is ReductionKind.SUM:
+        norm = np.sqrt(np.cumsum(np.square(_size(terms)), axis=-1))
+        return np.asarray(sum_error(count, norm, _peak(result), eps) + np.cumsum(errors, axis=-1))
+    if kind is ReductionKind.PROD:
+        carried = np.cumsum(_relative(errors, terms), axis=-1)
+        return np.asarray(_size(result) * (_steps(count, eps) + carried))
+    if kind is ReductionKind.LOGSUMEXP:
+        each = _OF_FUNCTIONS * eps * (_peak(result) + 1)
+        return each * np.sqrt(count) + np.maximum.accumulate(errors, axis=-1)
+    return np.maximum.accumulate(errors, axis=-1)
+
+
+def product_error(
+    left: Array, right: Array, total: Array, eps: float, *, coarse: bool = False
+) -> Array:
+    """Of ``left @ right``, whose products are added in a type with unit roundoff ``eps``.
+
+    ``coarse``: the operands have so few bits that most additions are exact (products of floats of
+    8 bits in f32); those are not counted.
+    """
+    norm, count = norm_of_products(left, right), float(left.shape[-1])
+    if coarse:
+        peak = float((_SPREAD * norm + _size(total)).max(initial=0.0))
+        count = _rounded_terms(left, right, 2 * eps * peak)
+    return sum_error(count, norm, total, eps) + eps * _size(total)
+
+
+def _rounded_terms(left: Array, right: Array, spacing: float) -> float:
+    """How many terms of a sum of products have bits below ``spacing`` at most, and so are rounded
+    where they are added to a sum whose last bit is no more than that."""
+    (first, of_first), (second, of_second) = _last_bits(left), _last_bits(right)
+    with np.errstate(divide="ignore"):
+        below = np.add.outer(first, second) < np.log2(spacing)
+    mean = left.shape[-1] * float((np.multiply.outer(of_first, of_second) * below).sum())
+    # Of independent ones hardly ever more than that (a Poisson distribution's deviations).
+    return min(float(left.shape[-1]), mean + _SPREAD * np.sqrt(mean) + _SPREAD if mean else 0.0)
+
+
+def _last_bits(operand: Array) -> tuple[Array, Array]:
+    """Exponents of the elements' last bits, and the share of the elements that has each."""
+    fraction, exponent = np.frexp(_size(operand))
+    whole = np.ldexp(fraction, 53).astype(np.int64)
+    last = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(int)
+    found, counts = np.unique((exponent - 53 + last)[whole != 0], return_counts=True)
+    return found, counts / max(operand.size, 1)
+
+
+def operand_error(left: Array, right: Array, left_error: Array, right_error: Array) -> Array:
+    """Of the same where the operands' elements are off, independently of each other."""
+    found: Array = _ZERO
+    if np.any(left_error):
+        found = found + norm_of_products(left_error, right)
+    if np.any(right_error):
+        found = found + norm_of_products(left, right_error)
+    return _SPREAD * found
+
+
+def scattered_error(
+    operation: Scatter, made: Array, place: Array, value: Array, errors: Array
+) -> Array:
+    """Of what is combined at places of a buffer, in any order."""
+    count, squares, carried = (np.zeros(made.size) for _ in range(3))
+    np.add.at(count, place, 1)
+    np.add.at(squares, place, np.square(_size(value)))
+    np.add.at(carried, place, errors)
+    total = made.reshape(-1)
+    eps = operation.value.dtype.compute.eps
+    if operation.kind not in (ReductionKind.SUM, ReductionKind.PROD):
+        return carried.reshape(made.shape)
+    # What the place held before is one term more.
+    norm = np.sqrt(squares) + _size(total) if operation.kind is ReductionKind.SUM else _size(total)
+    return (sum_error(count, norm, total, eps) + carried).reshape(made.shape)
+
+
+def scored_error(
+    operation: Attention, q: Array, k: Array, products: Array, scores: Array, errors: list[Array]
+) -> Array:
+    """Of attention's scores: ``products`` as they are scaled, then capped and masked."""
+    eps, keys = operation.q.dtype.compute.eps, np.swapaxes(k, -1, -2)
+    scale = abs(operation.scale)
+    error = scale * product_error(q, keys, products / (operation.scale or 1.0), eps)
+    error = error + scale * operand_error(q, keys, errors[0], np.swapaxes(errors[1], -1, -2))
+    error = error + _OF_FUNCTIONS * eps * _size(scores)
+    if operation.cap is not None:
+        error = error + _FAST * operation.cap
+    added = operation.mask is not None and operation.mask.dtype is not DType.BOOL
+    return error + errors[3] if added else error
+
+
+def averaged_error(
+    operation: Attention, weights: Array, v: Array, result: Array, scored: Array, off: Array
+) -> Array:
+    """Of the average of values by weights, which are off by what their scores are, and rounded to
+    the values' type for the products."""
+    dtype = operation.v.dtype
+    weights = np.nan_to_num(weights)
+    eps = dtype.compute.eps
+    own = np.maximum(scored, 0) + (_OF_FUNCTIONS * eps if dtype.eps == eps else _FAST)
+    relative = np.nan_to_num(weights * own)
+    error = relative @ _size(v) + relative.sum(-1, keepdims=True) * _size(result)
+    rounded_weights = dtype.eps * weights
+    error = error + operand_error(weights, v, rounded_weights, off)
+    total = np.linalg.norm(rounded_weights, axis=-1)[..., None]
+    error = error + _SPREAD * total * _size(result)
+    return np.asarray(error + product_error(weights, v, result, eps))
+
+
+def norm_of_products(left: Array, right: Array) -> Array:
+    """The 2-norm of the products that ``left @ right`` adds up for each element."""
+    first, first_scale = _squares(left)
+    second, second_scale = _squares(right)
+    return np.sqrt((first @ second).astype(np.float64)) * (first_scale * second_scale)
+
+
+def _squares(operand: Array) -> tuple[Array, float]:
+    """Of the elements over the greatest, which float32 holds, and that one."""
+    size = _size(operand)
+    greatest = float(size.max(initial=0.0)) or 1.0
+    return np.square((size / greatest).astype(np.float32)), greatest
+
+
+def _steps(count: Any, eps: float) -> Any:
+    return _SPREAD * eps * np.sqrt(count)
+
+
+def _peak(result: Array) -> Array:
+    return np.maximum.accumulate(_size(result), axis=-1)
+
+
+def _relative(errors: Array, terms: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(errors / np.abs(terms), nan=0.0, posinf=0.0)

@@ -1,0 +1,223 @@
+"""Trees of operations computed in float64 with NumPy, vectorised over the operation's axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import sympy
+
+from scheduler.ir import numerics
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import apply, evaluate
+from scheduler.ir.narrow import quantized
+from scheduler.ir.operations import (
+    Axis,
+    Lowered,
+)
+from scheduler.ir.pointwise import FUNCTIONS, Result
+from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.roundings import Roundings
+from scheduler.ir.storage import rounded_storage, widen
+from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+
+Array: TypeAlias = npt.NDArray[Any]
+Values: TypeAlias = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a tree is evaluated in.
+
+    ``grid`` are the axes of the result, in order; a variable counts along its own. ``used``
+    says, under a mask, where the value is used: elsewhere an index may leave its buffer.
+    ``errors`` has what elements of buffers may be off by, and is None where nobody asks.
+    """
+
+    values: dict[str, Array]
+    lowered: Lowered
+    bindings: Bindings
+    grid: tuple[Axis, ...] = ()
+    accumulators: Mapping[str, Array] | None = None
+    used: Array | None = None
+    indirect: Mapping[str, Array] | None = None
+    roundings: Roundings | None = None
+    errors: dict[str, Array] | None = None
+    accumulator_errors: Mapping[str, Array] = field(default_factory=dict)
+
+    def over(self, *axes: Axis, **accumulators: Array) -> Scope:
+        return replace(self, grid=axes, accumulators=accumulators)
+
+    def size(self, axis: Axis) -> int:
+        return evaluate(axis.size, self.bindings)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.size(axis) for axis in self.grid)
+
+    def variable(self, name: str) -> Array | int:
+        if self.indirect and name in self.indirect:
+            return self.indirect[name]
+        for place, axis in enumerate(self.grid):
+            if axis.var.name == name:
+                shape = [1] * len(self.grid)
+                shape[place] = -1
+                return np.arange(self.size(axis)).reshape(shape)
+        return self.bindings[name]
+
+
+def full(value: Value, scope: Scope) -> Array:
+    """A tree over the scope's whole grid."""
+    return np.broadcast_to(value_of(value, scope), scope.shape)
+
+
+def value_of(value: Value, scope: Scope) -> Array:
+    """A tree as an array that broadcasts to the grid."""
+    if isinstance(value, Load):
+        return _load(value, scope)
+    if isinstance(value, Const):
+        if value.dtype.is_integer:
+            return np.asarray(numerics.wrapped(int(value.value.real), value.dtype.wide))
+        return np.asarray(value.value, dtype=value.dtype.wide)
+    if isinstance(value, IndexValue):
+        return np.asarray(index_of(value.expr, scope)).astype(value.dtype.wide)
+    if isinstance(value, Cast):
+        cast = converted(value_of(value.value, scope), value.dtype)
+        if value.decides:
+            cast = rounded(cast, value.dtype)
+        if scope.roundings and value.dtype in _RANGED:
+            return scope.roundings.of(cast, value.dtype, value.dtype.eps)
+        return cast
+    if isinstance(value, Masked):
+        return _masked(value, scope)
+    if isinstance(value, Accumulator):
+        assert scope.accumulators is not None
+        return scope.accumulators[value.name]
+    return _call(value, scope)
+
+
+def _call(value: Call, scope: Scope) -> Array:
+    arguments = [value_of(argument, scope) for argument in value.args]
+    if FUNCTIONS[value.op].result is Result.BITS:
+        bits = rounded_storage(arguments[0], value.args[0].dtype)
+        return widen(np.asarray(bits).view(value.dtype.numpy), value.dtype)
+    with np.errstate(all="ignore"):
+        result = np.asarray(FUNCTIONS[value.op].numpy(*arguments))
+    if scope.roundings and value.dtype in _RANGED and value.op not in EXACT:
+        return scope.roundings.of(result, value.dtype)
+    return result
+
+
+_RANGED = (DType.F16, DType.BF16, DType.F32, DType.F64)
+EXACT = frozenset(
+    ("neg", "abs", "sign", "maximum", "minimum", "where", "copysign", "floor", "ceil", "trunc")
+)
+
+
+def _masked(value: Masked, scope: Scope) -> Array:
+    condition = value_of(value.condition, scope)
+    inside = value_of(value.value, only_where(condition, scope))
+    return np.where(condition, inside, value_of(value.other, only_where(~condition, scope)))
+
+
+def only_where(condition: Array, scope: Scope) -> Scope:
+    return replace(scope, used=condition if scope.used is None else scope.used & condition)
+
+
+def converted(array: Array, dtype: DType) -> Array:
+    host = np.dtype(dtype.wide)
+    if dtype is DType.BOOL:
+        return np.asarray(array != 0)
+    if np.iscomplexobj(array) and not dtype.is_complex:
+        array = array.real
+    if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
+        return np.asarray(numerics.to_integer(array, host))
+    if dtype.is_float8:
+        return quantized(array, dtype)
+    return array.astype(host)
+
+
+def _load(load: Load, scope: Scope) -> Array:
+    """The elements read, floats as float64."""
+    array = scope.values[load.buffer]
+    plain = transposed(load, array, scope)
+    if plain is not None:
+        return _wide(plain)
+    if load.indirect:
+        found = {
+            i.symbol.name: indirect_places(i.value, i.size, i.wrap, scope) for i in load.indirect
+        }
+        scope = replace(scope, indirect={**(scope.indirect or {}), **found})
+    if not load.index:
+        return _wide(array)
+    found_at = [np.asarray(index_of(expr, scope)) for expr in load.index]
+    places = [on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
+    if not array.size:  # nothing of it is used: there is nothing to read in its place
+        shape = np.broadcast_shapes(*(place.shape for place in places))
+        return _wide(np.zeros(shape, dtype=array.dtype))
+    return _wide(array[tuple(places)])
+
+
+def _wide(array: Array) -> Array:
+    return (
+        array.astype(np.result_type(array, np.float64), copy=False)
+        if np.issubdtype(array.dtype, np.inexact)
+        else array
+    )
+
+
+def on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
+    """Check that places lie on an axis where they are used; move the others onto it."""
+    outside = (places < 0) | (places >= size)
+    used = outside if scope.used is None else outside & scope.used
+    if used.any():
+        raise IndexError(f"{load.buffer} is read outside an axis of {size} elements: {load}")
+    return np.clip(places, 0, max(size - 1, 0)) if outside.any() else places
+
+
+def indirect_places(value: Value, size: Expr, wrap: bool, scope: Scope) -> Array:
+    """Places read from a tensor: wrapped once if negative, then held on the axis."""
+    extent = evaluate(size, scope.bindings)
+    places = value_of(value, scope).astype(np.int64)
+    if wrap:
+        places = np.where(places < 0, places + extent, places)
+    return np.clip(places, 0, max(extent - 1, 0))
+
+
+def transposed(load: Load, array: Array, scope: Scope) -> Array | None:
+    """The array itself with its axes in the grid's order, where that is all an index asks for:
+    no gather, no copy."""
+    order = {axis.var: place for place, axis in enumerate(scope.grid)}
+    if load.indirect or len(set(load.index)) != len(load.index):
+        return None
+    places = []
+    for expr, size in zip(load.index, array.shape, strict=True):
+        place = order.get(expr)
+        if place is None or scope.size(scope.grid[place]) != size:
+            return None
+        places.append(place)
+    turned = array.transpose(np.argsort(places)) if places else array
+    shape = [1] * len(scope.grid)
+    for place, size in zip(places, array.shape, strict=True):
+        shape[place] = size
+    return turned.reshape(shape)
+
+
+def index_of(expr: Expr, scope: Scope) -> Any:
+    """An integer expression as an int or an int64 array that broadcasts to the grid."""
+    if expr.is_Integer:
+        return int(expr)
+    if expr.is_Symbol:
+        return scope.variable(expr.name)
+    parts = [index_of(argument, scope) for argument in expr.args]
+    if isinstance(expr, sympy.Max):
+        return reduce(np.maximum, parts)
+    if isinstance(expr, sympy.Min):
+        return reduce(np.minimum, parts)
+    return apply(expr, parts)
