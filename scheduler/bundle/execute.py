@@ -14,7 +14,7 @@ from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.program import What
-from scheduler.ir.bindings import Bindings, backed, learn
+from scheduler.ir.bindings import Bindings, backed, check_bindings, learn
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate, unbacked
 from scheduler.ir.operations import size_buffer, size_of_buffer
@@ -45,6 +45,7 @@ class BundleRun:
         self._bundle = bundle
         self._device = device
         self._given = backed(bindings)
+        check_bindings(self._given, bundle.manifest.symbols, bundle.manifest.guards)
         #: Of the present run: those that depend on data come to it while it goes on.
         self.bindings = dict(self._given)
         self._run_extern = run_extern

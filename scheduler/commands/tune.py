@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
     with options.named("--bucket"):
-        buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
+        buckets = parse_buckets(arguments.bucket, graph.symbols, bindings, graph.guards)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
     if start.lines:
         print_progress(start.text(problems))

@@ -30,6 +30,23 @@ class SymbolInfo:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """Two expressions over sizes, and how they compare: ``==``, ``!=``, ``<=``, ``>=``, ``<``,
+    ``>``."""
+
+    left: Expr
+    sign: str
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What the export assumes of sizes besides their ranges: one of these holds."""
+
+    alternatives: tuple[Relation, ...]
+
+
+@dataclass(frozen=True)
 class TensorMeta:
     """What is known of a tensor: element type, sizes and strides in elements, as expressions."""
 
@@ -200,6 +217,7 @@ class Graph:
     producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"
     output_specs: tuple[OutputSpec, ...] = ()
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
+    guards: tuple[Guard, ...] = ()  # none that the ranges of the sizes imply
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:
