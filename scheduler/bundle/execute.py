@@ -16,6 +16,7 @@ from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.program import What
 from scheduler.ir.bindings import Bindings, backed, check_bindings, learn
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import INT32_MAX
 from scheduler.ir.index.functions import evaluate, unbacked
 from scheduler.ir.operations import size_buffer, size_of_buffer
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
@@ -228,10 +229,7 @@ class BundleRun:
 
     def _call(self, call: KernelCall, entry: KernelEntry) -> None:
         kernel = self._loaded(call.kernel, entry)
-        args = [
-            self._pointers[value] if isinstance(value, str) else evaluate(value, self.bindings)
-            for value in (call.args[arg.name] for arg in entry.args)
-        ]
+        args = arguments(call, entry, self._pointers, self.bindings)
         needed = kernel.workspace_bytes(args)
         workspace = self._device.allocate(needed)
         kernel(args, workspace)
@@ -245,6 +243,22 @@ class BundleRun:
             types = [arg.type for arg in entry.args]
             self._kernels[name] = self._device.load(library, entry.symbol, types)
         return self._kernels[name]
+
+
+def arguments(
+    call: KernelCall, entry: KernelEntry, pointers: Mapping[str, int], bindings: Bindings
+) -> list[int]:
+    """What a kernel is called with. ``UserError`` for a size that its argument does not hold."""
+    found = []
+    for arg in entry.args:
+        value = call.args[arg.name]
+        number = pointers[value] if isinstance(value, str) else evaluate(value, bindings)
+        if arg.type == "i32" and number > INT32_MAX:
+            raise UserError(
+                f"{call.kernel}: {arg.name} is {number}, and this kernel counts it in 32 bits"
+            )
+        found.append(number)
+    return found
 
 
 def _is_size(name: str) -> bool:
