@@ -34,6 +34,7 @@ RATIO_FREE_BYTES = 1 << 20
 MAX_NODES = 200_000
 MAX_VALUES = 400_000
 MAX_SYMBOLS = 256
+MAX_GUARDS = 4096  # that an export lists
 MAX_RANK = 64
 MAX_GRAPH_NESTING = 8  # of graphs in graphs
 MAX_ARGUMENTS = 1024  # of one node, the parts of lists among them

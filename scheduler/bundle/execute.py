@@ -14,8 +14,9 @@ from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.program import What
-from scheduler.ir.bindings import Bindings, backed, learn
+from scheduler.ir.bindings import Bindings, backed, check_bindings, learn
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import INT32_MAX
 from scheduler.ir.index.functions import evaluate, unbacked
 from scheduler.ir.operations import size_buffer, size_of_buffer
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
@@ -45,6 +46,7 @@ class BundleRun:
         self._bundle = bundle
         self._device = device
         self._given = backed(bindings)
+        check_bindings(self._given, bundle.manifest.symbols, bundle.manifest.guards)
         #: Of the present run: those that depend on data come to it while it goes on.
         self.bindings = dict(self._given)
         self._run_extern = run_extern
@@ -227,10 +229,7 @@ class BundleRun:
 
     def _call(self, call: KernelCall, entry: KernelEntry) -> None:
         kernel = self._loaded(call.kernel, entry)
-        args = [
-            self._pointers[value] if isinstance(value, str) else evaluate(value, self.bindings)
-            for value in (call.args[arg.name] for arg in entry.args)
-        ]
+        args = arguments(call, entry, self._pointers, self.bindings)
         needed = kernel.workspace_bytes(args)
         workspace = self._device.allocate(needed)
         kernel(args, workspace)
@@ -244,6 +243,22 @@ class BundleRun:
             types = [arg.type for arg in entry.args]
             self._kernels[name] = self._device.load(library, entry.symbol, types)
         return self._kernels[name]
+
+
+def arguments(
+    call: KernelCall, entry: KernelEntry, pointers: Mapping[str, int], bindings: Bindings
+) -> list[int]:
+    """What a kernel is called with. ``UserError`` for a size that its argument does not hold."""
+    found = []
+    for arg in entry.args:
+        value = call.args[arg.name]
+        number = pointers[value] if isinstance(value, str) else evaluate(value, bindings)
+        if arg.type == "i32" and number > INT32_MAX:
+            raise UserError(
+                f"{call.kernel}: {arg.name} is {number}, and this kernel counts it in 32 bits"
+            )
+        found.append(number)
+    return found
 
 
 def _is_size(name: str) -> bool:

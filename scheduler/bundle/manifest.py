@@ -22,7 +22,8 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.program import Step, program
-from scheduler.ir.graph import ConstantOutput, Expr, MatmulPrecision, SymbolInfo
+from scheduler.ir.graph import ConstantOutput, Expr, Guard, MatmulPrecision, SymbolInfo
+from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.ir.serialize import constant_from_json, constant_to_json
@@ -164,6 +165,7 @@ class Manifest:
     split: tuple[str, ...] = ()  # fused nodes that were split again
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST  # the graph's
+    guards: tuple[Guard, ...] = ()  # the graph's
 
     @property
     def program(self) -> tuple[Step, ...]:
@@ -214,6 +216,8 @@ def _codec() -> Converter:
     codec = make_codec()
     # What an argument stands for, a buffer or a number, is known once there are buffers.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
+    codec.register_unstructure_hook(Guard, print_guard)
+    codec.register_structure_hook(Guard, lambda text, _: parse_guard(codec.structure(text, str)))
     named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
     named(codec, Buffer)
     renamed(codec, KernelArg, {"is_output": "output"})
@@ -229,7 +233,7 @@ def _codec() -> Converter:
     codec.register_structure_hook(
         ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
     )
-    sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by")
+    sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
     renamed(codec, Manifest, where_default=(*sometimes, "float32_matmul_precision"))
     return codec
 

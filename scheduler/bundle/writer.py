@@ -75,6 +75,7 @@ def manifest_of(
         split=schedule.split,
         chosen_by=chosen_by,
         float32_matmul_precision=graph.float32_matmul_precision,
+        guards=graph.guards,
     )
 
 

@@ -20,8 +20,10 @@ import jinja2
 from scheduler.codegen import layout, wrapper_host, wrapper_loops
 from scheduler.codegen.names import size_names
 from scheduler.codegen.program import What, ends_of, program
+from scheduler.ir.bindings import shaped_sizes
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Constant, with_constants
+from scheduler.ir.graph import Constant, Guard, Relation, with_constants
+from scheduler.ir.guards import parse_guard, print_guard, sizes_of
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.ir.operations import size_buffer
@@ -118,8 +120,9 @@ class _Wrapper:
             symbols=", ".join(known.values()),
             symbol_names=[(variable, repr(name)) for name, variable in known.items()],
             symbol_table=_table(symbols, known),
+            guards=list(self._guards()),
             late_table=_table(symbols, late) if late else "",
-            from_shapes=list(self._from_shapes(inputs)),
+            from_shapes=list(self._from_shapes(inputs, known)),
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
             drawn=[(repr(name), value) for name, value in defaults(self._symbols).items()],
@@ -151,13 +154,28 @@ class _Wrapper:
             "stride": self._tuple(buffer["stride"]),
         }
 
-    def _from_shapes(self, inputs: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-        found: set[str] = set()
-        for name in inputs:
-            for axis, size in enumerate(self._buffers[name]["size"]):
-                if size in self._symbols and size not in found:
-                    found.add(size)
-                    yield repr(size), repr(self._key(name)), axis
+    def _from_shapes(self, inputs: Sequence[str], sizes: Iterable[str]) -> Iterator[str]:
+        """Where each size is found that an input's shape gives, as Python."""
+        shapes = {
+            self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
+            for name in inputs
+        }
+        for one in shaped_sizes(shapes, sizes):
+            rank = len(shapes[one.input])
+            yield repr((one.size, one.input, rank, one.axis, one.factor, one.rest))
+
+    def _guards(self) -> Iterator[tuple[str, str]]:
+        """What the sizes must keep besides their ranges: its text, and the same over variables."""
+        variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
+        for text in self._manifest.get("guards", ()):
+            guard = parse_guard(text)
+            known = all(name in self._symbols for name in sizes_of(guard))
+            if known:
+                relations = tuple(
+                    Relation(r.left.xreplace(variables), r.sign, r.right.xreplace(variables))
+                    for r in guard.alternatives
+                )
+                yield repr(text), print_guard(Guard(relations))
 
     # -- the calls -------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from scheduler.bundle import writer
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import remember
-from scheduler.ir.bindings import parse_bindings
+from scheduler.ir.bindings import check_bindings, hints, parse_bindings
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.isa.occupancy import OccupancyRules, rules_of
 from scheduler.lowering import account
@@ -86,6 +86,8 @@ def with_hints(graph: Graph, texts: list[str]) -> Graph:
     """The graph with symbols' hints replaced by what ``--bind`` gives."""
     with options.named("--bind"):
         given = parse_bindings(texts, graph.symbols)
+        if given:
+            check_bindings(hints(graph.symbols, given), graph.symbols, graph.guards)
     return pipeline.rebind(graph, given)
 
 

@@ -94,11 +94,12 @@ def _of_bundle(
     if arguments.launch is not None:
         raise UserError("--launch: a bundle has its launches; sizes are bound with --bind")
     bundle = read(arguments.file)
-    symbols = bundle.manifest.symbols
+    manifest = bundle.manifest
+    symbols = manifest.symbols
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, symbols)
         check_backed(given)
-        check_bindings(given, symbols)
+        check_bindings(hints(symbols, given), symbols, manifest.guards)
     found = []
     for kernel, listing, report in modelled_kernels(
         bundle, target, board, hints(symbols, given), arguments.kernel

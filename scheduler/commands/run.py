@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
 from scheduler.benchmark.verification import device_target
 from scheduler.bundle.inputs import input_buffers, written_names
+from scheduler.bundle.manifest import Manifest
 from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress
@@ -20,8 +21,10 @@ from scheduler.ir.bindings import (
     Bindings,
     check_backed,
     check_bindings,
+    format_bindings,
     hints,
     parse_bindings,
+    shaped_sizes,
 )
 from scheduler.ir.serialize import constant_to_json
 from scheduler.ir.storage import Array, bind_buffer, widen
@@ -50,11 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
         check_backed(given)
-        bindings = hints(bundle.manifest.symbols, given)
-        check_bindings(bindings, bundle.manifest.symbols)
     target = device_target(arguments.device)
     confirm(bundle, target, arguments.trust)
-    values = read_inputs(bundle, arguments.inputs, bindings)
+    values, bindings = read_inputs(bundle, arguments.inputs, given)
     got = run_fenced(bundle, arguments.device, target, bindings, values)
     _report(arguments, bundle, got, dict(got.bindings))
     return 0
@@ -104,9 +105,11 @@ def _save(path: Path, arrays: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def read_inputs(bundle: Bundle, path: Path, bindings: Bindings) -> dict[str, Array]:
+def read_inputs(bundle: Bundle, path: Path, given: Bindings) -> tuple[dict[str, Array], Bindings]:
     """Values by graph input, from arrays named as the graph's inputs or as the model's
-    parameters. Raises ``UserError`` that lists what is missing or has another shape."""
+    parameters, and the sizes: those that are given, else as the arrays' shapes say, else those of
+    the example. Raises ``UserError`` that lists what is missing, has another shape, or a size that
+    the model was not exported for."""
     buffers = input_buffers(bundle)
     sources = {given.name: given.source_name for given in bundle.graph.inputs}
     try:
@@ -122,7 +125,26 @@ def read_inputs(bundle: Bundle, path: Path, bindings: Bindings) -> dict[str, Arr
     missing = [name for name in buffers if name not in values]
     if missing:
         raise UserError(f"--inputs {path} lacks {', '.join(missing[:8])}; it needs {len(buffers)}")
-    return _fitting(bundle, values, buffers, bindings)
+    bindings = _sizes(bundle.manifest, values, buffers, given)
+    return _fitting(bundle, values, buffers, bindings), bindings
+
+
+def _sizes(
+    manifest: Manifest, values: Mapping[str, Array], buffers: Mapping[str, str], given: Bindings
+) -> Bindings:
+    shapes = {
+        name: manifest.buffers[buffers[name]].size
+        for name, value in values.items()
+        if value.ndim == len(manifest.buffers[buffers[name]].size)
+    }
+    found = {
+        one.size: one.value(values[one.input].shape[one.axis], manifest.symbols)
+        for one in shaped_sizes(shapes, manifest.symbols)
+        if one.size not in given
+    }
+    bindings = hints(manifest.symbols, found | given)
+    check_bindings(bindings, manifest.symbols, manifest.guards)
+    return bindings
 
 
 def _fitting(
@@ -132,7 +154,16 @@ def _fitting(
     for name, value in values.items():
         buffer = bind_buffer(bundle.manifest.buffers[buffers[name]], bindings)
         if value.shape != buffer.size:
-            raise UserError(f"input {name} has the shape {value.shape}, not {buffer.size}")
+            raise UserError(_misfit(name, value.shape, buffer.size, bindings))
         is_bits = buffer.dtype.numpy == str(value.dtype)  # bfloat16 travels as uint16
         fitted[name] = widen(value, buffer.dtype) if is_bits else value
     return fitted
+
+
+def _misfit(name: str, shape: Sequence[int], size: Sequence[int], bindings: Bindings) -> str:
+    """What of an input's shape is another than its buffer's, at these sizes of the model."""
+    sizes = f" at {format_bindings(bindings)}" if bindings else ""
+    if len(shape) != len(size):
+        return f"input {name} has {len(shape)} dimensions, not {len(size)}"
+    axis = next(axis for axis, pair in enumerate(zip(shape, size, strict=True)) if len({*pair}) > 1)
+    return f"input {name}: dimension {axis} is {shape[axis]}, not {size[axis]}{sizes}"

@@ -27,6 +27,7 @@ from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
 from scheduler.ir.graph import Graph
+from scheduler.lowering import account
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.collect import Circumstances, collect
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
     with options.named("--bucket"):
-        buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
+        buckets = parse_buckets(arguments.bucket, graph.symbols, bindings, graph.guards)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
     if start.lines:
         print_progress(start.text(problems))
@@ -142,6 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
+        "accounted": account.summary(plan.lowered),
         "device": asdict(device),
         "times": chosen_by.times,
         **({"model": {"version": MODEL_VERSION}} if device.modelled else {}),

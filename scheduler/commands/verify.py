@@ -14,6 +14,7 @@ from scheduler import untrusted
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.places import memory_for_kernels
 from scheduler.benchmark.verification import Finding, device_target, verify
+from scheduler.bundle.manifest import Manifest
 from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
@@ -27,7 +28,6 @@ from scheduler.ir.bindings import (
     parse_bindings,
     trial_bindings,
 )
-from scheduler.ir.graph import SymbolInfo
 from scheduler.outcome import UserError
 
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
-    trials = _bindings(arguments.bind, bundle.manifest.symbols)
+    trials = _bindings(arguments.bind, bundle.manifest)
     # A model or a device that is not there is reported before anything else.
     with _model(arguments, bundle) as model:
         confirm(bundle, device_target(arguments.device), arguments.trust)
@@ -112,13 +112,14 @@ def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | Non
         yield file
 
 
-def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
+def _bindings(texts: list[str], manifest: Manifest) -> tuple[Bindings, ...]:
+    symbols = manifest.symbols
     if not texts:
-        return trial_bindings(symbols)
+        return trial_bindings(symbols, manifest.guards)
     with options.named("--bind"):
         given = parse_bindings(texts, symbols)
         check_backed(given)
-        check_bindings(given, symbols)
+        check_bindings(hints(symbols, given), symbols, manifest.guards)
     return (hints(symbols, given),)
 
 

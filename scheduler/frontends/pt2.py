@@ -25,6 +25,7 @@ from scheduler.frontends.arguments import (
 )
 from scheduler.frontends.fields import Json, field, name_of, optional, tagged
 from scheduler.frontends.foreach import with_single_ops
+from scheduler.frontends.guards import read_guards
 from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.offsets import counted_from_the_tensor, first_element
@@ -167,10 +168,11 @@ class _Reader:
         self._check_inputs(data, inputs)
         self._name_sizes_of_inputs(inputs)
         outputs = read_outputs(data, module, inputs)
+        symbols = self._symbols()
         return Graph(
             name=name,
             digest="",
-            symbols=self._symbols() | _drawn(nodes),
+            symbols=symbols | _drawn(nodes),
             inputs=inputs,
             outputs=outputs.names,
             nodes=tuple(nodes),
@@ -179,6 +181,7 @@ class _Reader:
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
             output_specs=outputs.specs,
             constant_outputs=outputs.constants,
+            guards=read_guards(self._document, self._tensors, self._sym_ints, symbols),
         )
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.index.functions import is_unbacked
+from scheduler.ir.graph import Expr, Guard, SymbolInfo
+from scheduler.ir.guards import check_guards, holds, sizes_of
+from scheduler.ir.index.functions import is_unbacked, symbol
 from scheduler.outcome import UserError
 
 Bindings = dict[str, int]
+_MOST_TRIALS = 4096  # sizes that are tried for some that keep the guards
 _LARGEST_PRIME = 1 << 24  # that is looked for: no loop of a check is longer
 
 
@@ -29,8 +33,11 @@ def format_bindings(bindings: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
 
 
-def check_bindings(given: Mapping[str, int], symbols: Mapping[str, SymbolInfo]) -> None:
-    """Raise ``UserError`` unless every binding names a symbol and lies within its range."""
+def check_bindings(
+    given: Mapping[str, int], symbols: Mapping[str, SymbolInfo], guards: Iterable[Guard] = ()
+) -> None:
+    """Raise ``UserError`` unless every binding names a symbol and lies within its range, and all
+    together keep the guards."""
     for name, value in given.items():
         if name not in symbols:
             known = ", ".join(sorted(symbols)) or "none: all its sizes are fixed"
@@ -39,6 +46,7 @@ def check_bindings(given: Mapping[str, int], symbols: Mapping[str, SymbolInfo]) 
         if value < symbol.minimum or (symbol.maximum is not None and value > symbol.maximum):
             upper = "" if symbol.maximum is None else f" to {symbol.maximum}"
             raise UserError(f"{name}={value}: its range is {symbol.minimum}{upper}")
+    check_guards(guards, given)
 
 
 def learn(bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]) -> None:
@@ -73,8 +81,56 @@ def hints(symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = N
     return {name: symbol.hint for name, symbol in symbols.items()} | dict(given or {})
 
 
-def trial_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
-    """What a check should try: the least that each range allows, a prime, and the hint.
+@dataclass(frozen=True)
+class ShapedSize:
+    """A dimension of an input that gives a symbolic size: it is ``factor * size + rest``."""
+
+    size: str
+    input: str
+    axis: int
+    factor: int
+    rest: int
+
+    def value(self, extent: int, symbols: Mapping[str, SymbolInfo]) -> int:
+        """The size where the dimension is so large. ``UserError`` where the export allows none."""
+        info = symbols[self.size]
+        value, left = divmod(extent - self.rest, self.factor)
+        if left or value < info.minimum or (info.maximum is not None and value > info.maximum):
+            raise UserError(
+                f"input {self.input}: dimension {self.axis} is {extent}: the model was exported"
+                f" for {self.allowed(info)}"
+            )
+        return value
+
+    def allowed(self, info: SymbolInfo) -> str:
+        """What the dimension may be: ``4 to 200, in steps of 2``."""
+        least = self.factor * info.minimum + self.rest
+        most = None if info.maximum is None else self.factor * info.maximum + self.rest
+        upper = " or more" if most is None else f" to {most}"
+        return f"{least}{upper}" + (f", in steps of {self.factor}" if self.factor > 1 else "")
+
+
+def shaped_sizes(
+    shapes: Mapping[str, Sequence[Expr]], symbols: Iterable[str]
+) -> tuple[ShapedSize, ...]:
+    """For each size the dimension of an input that gives it: the first that is the size itself,
+    else the first that is linear in it. Sizes that no dimension gives have none."""
+    found: dict[str, ShapedSize] = {}
+    dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
+    for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
+        for size in sorted(s.name for s in expr.free_symbols):
+            factor, rest = expr.coeff(symbol(size)), expr.subs(symbol(size), 0)
+            linear = factor.is_Integer and rest.is_Integer and factor > 0
+            if linear and expr - factor * symbol(size) - rest == 0:
+                found.setdefault(size, ShapedSize(size, name, axis, int(factor), int(rest)))
+    return tuple(found[size] for size in symbols if size in found)
+
+
+def trial_bindings(
+    symbols: Mapping[str, SymbolInfo], guards: Sequence[Guard] = ()
+) -> tuple[Bindings, ...]:
+    """What a check should try: the least that each range allows, a prime, and the hint; where
+    these break a guard, the next sizes that keep all, if there are such nearby.
 
     A prime divides by no tile, so that every edge is met. Without symbols there is one empty
     binding.
@@ -86,9 +142,25 @@ def trial_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
     )
     unique: list[Bindings] = []
     for trial in trials:
-        if trial not in unique:
-            unique.append(trial)
+        kept = next(_nearby(trial, symbols, guards), None)
+        if kept is not None and kept not in unique:
+            unique.append(kept)
     return tuple(unique)
+
+
+def _nearby(
+    trial: Bindings, symbols: Mapping[str, SymbolInfo], guards: Sequence[Guard]
+) -> Iterator[Bindings]:
+    """Sizes from those of a trial on that are within their ranges and keep the guards."""
+    names = sorted({name for guard in guards for name in sizes_of(guard)})
+    reach = int(_MOST_TRIALS ** (1 / max(1, len(names))))
+    for steps in sorted(product(range(reach), repeat=len(names)), key=sum):
+        moved = trial | {n: trial[n] + step for n, step in zip(names, steps, strict=True)}
+        within = all(
+            info.maximum is None or moved[name] <= info.maximum for name, info in symbols.items()
+        )
+        if within and all(holds(guard, moved) for guard in guards):
+            yield moved
 
 
 def _prime_within(symbol: SymbolInfo) -> int:

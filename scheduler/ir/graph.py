@@ -32,6 +32,23 @@ class SymbolInfo:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """Two expressions over sizes, and how they compare: ``==``, ``!=``, ``<=``, ``>=``, ``<``,
+    ``>``."""
+
+    left: Expr
+    sign: str
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What the export assumes of sizes besides their ranges: one of these holds."""
+
+    alternatives: tuple[Relation, ...]
+
+
+@dataclass(frozen=True)
 class TensorMeta:
     """What is known of a tensor: element type, sizes and strides in elements, as expressions."""
 
@@ -216,6 +233,7 @@ class Graph:
     output_specs: tuple[OutputSpec, ...] = ()
     constant_outputs: tuple[ConstantOutput, ...] = ()
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
+    guards: tuple[Guard, ...] = ()  # none that the ranges of the sizes imply
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:

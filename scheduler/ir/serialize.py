@@ -25,6 +25,7 @@ from scheduler.ir.graph import (
     Frame,
     Graph,
     GraphInput,
+    Guard,
     InputKind,
     MatmulPrecision,
     Node,
@@ -36,6 +37,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
+from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.outcome import UserError
 
@@ -98,6 +100,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
         **_constants_to_json(graph),
         **_precision_to_json(graph),
+        **({"guards": [print_guard(guard) for guard in graph.guards]} if graph.guards else {}),
         "nodes": [_node_to_json(node) for node in graph.nodes],
         "tensors": {
             name: {
@@ -208,6 +211,7 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
         if "constant_outputs" in data
         else (),
         float32_matmul_precision=_precision(data),
+        guards=tuple(_each(data, "guards", _guard)) if "guards" in data else (),
     )
     check_graph(graph)
     return graph
@@ -243,6 +247,15 @@ def _expr(text: Any, where: str) -> sympy.Expr:
         raise UserError(f"graph.json: {where}: an expression must be text")
     try:
         return parse_expr(text)
+    except UserError as error:
+        raise UserError(f"graph.json: {where}: {error}") from error
+
+
+def _guard(text: Any, where: str) -> Guard:
+    if not isinstance(text, str):
+        raise UserError(f"graph.json: {where}: a guard must be text")
+    try:
+        return parse_guard(text)
     except UserError as error:
         raise UserError(f"graph.json: {where}: {error}") from error
 

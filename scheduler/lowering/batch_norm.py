@@ -16,7 +16,13 @@ from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.normalization import group_norm, scaled_and_moved
 from scheduler.lowering.pointwise import stored
-from scheduler.lowering.reductions import accumulator_type, count, divided, moments
+from scheduler.lowering.reductions import (
+    accumulator_type,
+    count,
+    divided,
+    moments,
+    statistics_type,
+)
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
@@ -149,11 +155,16 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel, [C]."""
     dims = (0, *range(2, input.rank))
     number = count(input, dims)
-    average, variance = moments(b, input, dims, lambda acc, _: divided(acc, number))
+    summed, held = statistics_type(input.dtype), accumulator_type(input.dtype)
+    average, variance = moments(
+        b, input, dims, lambda acc, _: divided(acc, number), dtype=held, held=summed
+    )
 
     def by_channel(tensor: Tensor) -> Tensor:
         zeros = (_ZERO,) * (input.rank - 2)
-        return tensor.view(input.size[1:2], lambda i: (_ZERO, *i, *zeros))
+        return Tensor(
+            input.size[1:2], held, lambda i: trees.held(tensor.at((_ZERO, *i, *zeros)), held)
+        )
 
     return by_channel(average), by_channel(variance)
 

@@ -37,6 +37,13 @@ def accumulator_type(dtype: DType) -> DType:
     return dtype.accumulator
 
 
+def statistics_type(dtype: DType) -> DType:
+    """The type that means and variances of a tensor's are summed in: f64 for f32, as torch's are.
+    In f32 the rounding of a large mean counts in every distance from it, and squares of distances
+    above 1.8e19 are infinite."""
+    return DType.F64 if dtype is DType.F32 else accumulator_type(dtype)
+
+
 def reduce(
     b: Builder,
     tensor: Tensor,
@@ -221,14 +228,19 @@ def any_or_all(kind: ReductionKind) -> Callable[..., Tensor]:
 
 
 def moments(
-    b: Builder, tensor: Tensor, dims: tuple[int, ...], finish: After, dtype: DType | None = None
+    b: Builder,
+    tensor: Tensor,
+    dims: tuple[int, ...],
+    finish: After,
+    dtype: DType | None = None,
+    held: DType | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The mean, and ``finish`` of the sum of squares of the distances from it.
 
     Two passes over the data, as torch's own: no cancellation. Both keep the reduced dimensions
-    and are held in f32 (f64 for f64) unless ``dtype`` is given.
+    and are held in ``held``, by default f32 (f64 for f64), the second unless ``dtype`` is given.
     """
-    held = accumulator_type(tensor.dtype)
+    held = held or accumulator_type(tensor.dtype)
     average = mean(b, tensor, dims, held)
 
     def distance(place: Index) -> Value:
@@ -273,13 +285,12 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
             result = _divided_by_rest(acc, number, less)
             return call("sqrt", result) if root else result
 
-        average, spread = moments(b, self, dims, finish, meta.dtype)
+        average, spread = moments(b, self, dims, finish, meta.dtype, statistics_type(self.dtype))
         result = reshape(b, spread, meta.size)
         if not with_mean:
             return result
-        held = average.at
         own = b.meta(1).dtype
-        typed = Tensor(average.size, own, lambda i: trees.cast(held(i), own))
+        typed = Tensor(average.size, own, lambda i: trees.cast(average.at(i), own))
         stored = average if average.dtype is own else b.realize(typed)
         return result, reshape(b, stored, b.meta(1).size)
 

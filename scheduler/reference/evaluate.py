@@ -95,6 +95,13 @@ def evaluate(
             result = spec.op.reference(args)
         except UnsupportedUseError as error:
             raise UnsupportedOpError(node.target, str(error)) from None
+        except (ValueError, IndexError) as error:
+            # NumPy, as torch, knows no greatest of nothing: a size that the data made 0.
+            if not any(isinstance(a, np.ndarray) and not a.size for a in args.values()):
+                raise
+            raise UserError(
+                f"node {node.name!r}: {node.target} of a tensor without elements: {error}"
+            ) from None
         asked = args.get("dtype")
         if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
             result = rounded(result, asked)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.ir.bindings import Bindings, check_bindings, parse_bindings
-from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.graph import Guard, SymbolInfo
 from scheduler.outcome import UserError
 from scheduler.tuning.problems import TuningProblem
 
@@ -25,7 +25,10 @@ class ShapeBucket:
 
 
 def parse_buckets(
-    texts: Sequence[str], symbols: Mapping[str, SymbolInfo], usual: Bindings
+    texts: Sequence[str],
+    symbols: Mapping[str, SymbolInfo],
+    usual: Bindings,
+    guards: Sequence[Guard] = (),
 ) -> tuple[ShapeBucket, ...]:
     """``SYMBOL=16`` texts as buckets below the usual size, the smallest first.
 
@@ -46,7 +49,7 @@ def parse_buckets(
                 f" larger sizes: give {name} a larger size"
             )
         bindings = {**usual, name: size}
-        check_bindings(bindings, symbols)
+        check_bindings(bindings, symbols, guards)
         found.append(ShapeBucket(name, size, bindings))
     return tuple(found)
 

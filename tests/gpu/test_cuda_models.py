@@ -47,7 +47,7 @@ def test_a_model_is_right_at_every_size(
 ) -> None:
     """At the least, a prime and the usual size of its symbol; one that has none once."""
     bundle = bundle_of(sample(name, dtype), target, compiler, tmp_path / "bundle")
-    for bindings in trial_bindings(bundle.manifest.symbols):
+    for bindings in trial_bindings(bundle.manifest.symbols, bundle.manifest.guards):
         findings = verify(bundle, nvidia.id, bindings)
         say(summary(findings, bindings))
         assert_all_passed(findings)

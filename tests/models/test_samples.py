@@ -34,7 +34,7 @@ def test_a_model_compiles_for_gpus_and_its_kernels_are_right(
     bundle = compiled(model, [*gpus, "cpu"], cache, tmp_path / model)
     assert not bundle.manifest.externs
     assert_valid_code(bundle, gpus)
-    for bindings in trial_bindings(bundle.manifest.symbols):
+    for bindings in trial_bindings(bundle.manifest.symbols, bundle.manifest.guards):
         findings = verify(bundle, "cpu", bindings)
         assert all(finding.passed for finding in findings), findings
         assert findings[-1].name == "whole graph"

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from scheduler.ir.operations import Extern  # noqa: E402
 from scheduler.lowering import lower  # noqa: E402
+from scheduler.outcome import UserError  # noqa: E402
 from tests.unit.torch_export import agree, as_module  # noqa: E402
 
 F = torch.nn.functional
@@ -106,3 +107,26 @@ def test_a_number_that_is_read_is_a_position(name: str, tmp_path: Path) -> None:
     x, y = torch.rand(4, 3, dtype=torch.float64), torch.rand(4, dtype=torch.float64)
     graph = agree(as_module(POSITIONS[name]), (x, torch.tensor(1), y), tmp_path)
     assert not [op for op in lower(graph).operations if isinstance(op, Extern)]
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin", "min", "max", "amax", "mode", "kthvalue"])
+def test_what_nothing_has_is_refused_where_torch_refuses_it(op: str, tmp_path: Path) -> None:
+    """Of what a mask leaves, which may be nothing at all."""
+    more = {"mode": (0,), "kthvalue": (1,)}.get(op, ())
+
+    def function(x: Any) -> Any:
+        result = getattr(x[x > 2], op)(*more)
+        return result if isinstance(result, torch.Tensor) else result[0]
+
+    full, none = (torch.arange(5.0, dtype=torch.float64) + start for start in (3, -9))
+    with pytest.raises((RuntimeError, IndexError)):
+        function(none)
+    with pytest.raises(UserError, match=r"without elements|was exported for"):
+        agree(as_module(function), (full,), tmp_path, run_with=(none,))
+
+
+@pytest.mark.parametrize("op", ["median", "nanmedian", "sum", "mean"])
+def test_what_nothing_has_is_torchs(op: str, tmp_path: Path) -> None:
+    full, none = (torch.arange(5.0, dtype=torch.float64) + start for start in (3, -9))
+    module = as_module(lambda x: getattr(x[x > 2], op)())
+    agree(module, (full,), tmp_path, run_with=(none,))

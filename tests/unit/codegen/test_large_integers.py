@@ -3,6 +3,7 @@ kernel's indices are of."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,3 +191,57 @@ def test_a_number_that_is_given_may_be_beyond_32_bits(tmp_path: Path) -> None:
         others=(torch.arange(9), 2**33 + 1),
     )
     assert "using index_t = int32_t" in source
+
+
+_CONSTANTS = (1, 2, 3, 7, 1000, 60_007, 2**31 - 1, 2**31, 2**33 + 1)
+
+
+def integer(rng: random.Random, depth: int, n: int, m: int, x: Any, size: bool = False) -> Any:
+    """Some integer made of places, sizes and an input, with a part or all of it beyond 32 bits;
+    of sizes alone where it is a ``size``."""
+    if depth == 0:
+        leaves = [n, m, rng.choice(_CONSTANTS)]
+        if not size:
+            leaves += [torch.arange(n)[:, None], torch.arange(m), x, x.flip(1)]
+        return rng.choice(leaves)
+    a, b = (integer(rng, depth - 1, n, m, x, size) for _ in "ab")
+    match rng.randrange(6):
+        case 0:
+            return a + b
+        case 1:
+            return a - b
+        case 2:
+            return a * b
+        case 3:
+            return a // rng.choice(_CONSTANTS)
+        case 4:
+            return (a - b) % rng.choice(_CONSTANTS)
+    return a + integer(rng, depth - 1, n, m, x, True)
+
+
+@pytest.mark.long(but=10)
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(20))
+def test_integers_of_places_sizes_and_inputs_are_torchs(seed: int, tmp_path: Path) -> None:
+    """At sizes other than the example's, up to the export's bounds."""
+
+    def made(x: Any) -> Any:
+        rng, (n, m) = random.Random(seed), x.shape
+        return tuple(x * 0 + integer(rng, 1 + place % 3, n, m, x) for place in range(12))
+
+    def values(n: int, m: int) -> Any:
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(-(2**33), 2**33 + 1, (n, m), generator=generator)
+
+    dims = {0: torch.export.Dim("n", min=8, max=3000), 1: torch.export.Dim("m", min=8, max=2000)}
+    program, graph = export(as_module(made), (values(10, 9),), tmp_path, dynamic_shapes=((dims,),))
+    chosen = find("cpu")
+    prepared = prepare(graph, chosen)
+    library = compile_all([prepared], chosen, KEPT, DEFAULT)
+    for n, m in ((8, 8), (3000, 11), (13, 2000)):
+        x = values(n, m)
+        named = graph.tensors[graph.inputs[0].name].size
+        sizes = {size.name: extent for size, extent in zip(named, x.shape, strict=True)}
+        got = run(prepared, library, chosen, inputs_of(program, graph, (x,)), sizes)
+        for place, (name, tensor) in enumerate(zip(graph.outputs, made(x), strict=True)):
+            assert np.array_equal(got[name], tensor.numpy()), (place, n, m)

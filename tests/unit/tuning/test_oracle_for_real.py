@@ -45,6 +45,7 @@ def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them
 ) -> None:
     run, *lines = tune(model, tmp_path / "ranked", "model:gfx942")
     assert run["times"] == "modelled"
+    assert run["accounted"] == "2 of 2 nodes accounted for: 2 in kernels"
     assert run["device"]["id"] == "model:MI300X"
     modelled_lines = [line for line in lines if line["modelled"]]
     assert len(modelled_lines) == 3

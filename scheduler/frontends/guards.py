@@ -1,0 +1,199 @@
+"""The guards of a torch.export file, which its ``guards_code`` says in Python over the inputs of
+the model: ``L['x'].size()[0] % 4 == 0``. It is parsed, never run."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from scheduler.frontends.arguments import value_names
+from scheduler.frontends.fields import Json, field, optional, tagged
+from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo, TensorMeta
+from scheduler.ir.guards import is_implied, sizes_of
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.text import parse_expr
+from scheduler.limits import MAX_EXPRESSION_TEXT, MAX_GUARDS
+from scheduler.outcome import UserError
+
+_SIGNS: Mapping[type[ast.cmpop], str] = MappingProxyType(
+    {
+        ast.Eq: "==",
+        ast.NotEq: "!=",
+        ast.LtE: "<=",
+        ast.GtE: ">=",
+        ast.Lt: "<",
+        ast.Gt: ">",
+    }
+)
+_FUNCTIONS = MappingProxyType({"max": "Max", "min": "Min"})
+_Path = tuple[str | int, ...]
+
+
+class _NoGuardError(Exception):
+    """A text that says nothing of sizes, or in a way that is not read."""
+
+
+def read_guards(
+    document: Json,
+    tensors: Mapping[str, TensorMeta],
+    numbers: Mapping[str, Expr],
+    symbols: Mapping[str, SymbolInfo],
+) -> tuple[Guard, ...]:
+    """What of the file's guards the ranges of sizes do not imply.
+
+    Guards of other things than integers that are compared (of floats, of strides of inputs of a
+    class of its own) are left out. Raises ``UserError`` where the file says them in no such form.
+    """
+    texts = optional(document, "guards_code", list, "model.json") or []
+    if len(texts) > MAX_GUARDS:
+        raise UserError(f"{len(texts)} guards; at most {MAX_GUARDS} are read")
+    inputs = _inputs_by_path(document) if texts else {}
+    found: dict[Guard, None] = {}
+    for text in texts:
+        if not isinstance(text, str) or len(text) > MAX_EXPRESSION_TEXT:
+            raise UserError("a guard is no text, or too long")
+        for guard in _Reader(inputs, tensors, numbers).guards(text):
+            known = all(name in symbols for name in sizes_of(guard))
+            if known and not is_implied(guard, symbols):
+                found[guard] = None
+    return tuple(found)
+
+
+class _Reader:
+    """One text on its way to guards: parts that all hold."""
+
+    def __init__(
+        self,
+        inputs: Mapping[_Path, str],
+        tensors: Mapping[str, TensorMeta],
+        numbers: Mapping[str, Expr],
+    ) -> None:
+        self._inputs, self._tensors, self._numbers = inputs, tensors, numbers
+        self._values: list[Expr] = []  # of the names that stand in for inputs' sizes
+
+    def guards(self, text: str) -> Iterator[Guard]:
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+        for part in _parts(tree, ast.And):
+            try:
+                yield Guard(tuple(map(self._relation, _parts(part, ast.Or))))
+            except _NoGuardError:
+                continue
+
+    def _relation(self, node: ast.expr) -> Relation:
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            raise _NoGuardError
+        left, right = self._expr(node.left), self._expr(node.comparators[0])
+        return Relation(left, _SIGNS[type(node.ops[0])], right)
+
+    def _expr(self, node: ast.expr) -> Expr:
+        self._values.clear()
+        try:
+            expr = parse_expr(ast.unparse(self._replaced(node)))
+        except (UserError, RecursionError):
+            raise _NoGuardError from None
+        return expr.xreplace({symbol(f"_{n}"): value for n, value in enumerate(self._values)})
+
+    def _replaced(self, node: ast.expr) -> ast.expr:
+        """The tree with a name for each size of an input."""
+        match node:
+            case ast.BinOp():
+                left, right = self._replaced(node.left), self._replaced(node.right)
+                return ast.BinOp(left, node.op, right)
+            case ast.UnaryOp():
+                return ast.UnaryOp(node.op, self._replaced(node.operand))
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
+                return ast.Call(ast.Name(_FUNCTIONS[name]), [self._replaced(a) for a in args], [])
+            case ast.Constant():
+                return node
+        self._values.append(self._size(node))
+        return ast.Name(f"_{len(self._values) - 1}")
+
+    def _size(self, node: ast.expr) -> Expr:
+        """A number among the inputs, or a size or a stride of one."""
+        match node:
+            case ast.Subscript(
+                value=ast.Call(func=ast.Attribute(value=tensor, attr="size" | "stride" as what)),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                meta = self._tensors.get(self._input(tensor))
+                sizes: Sequence[Expr] = () if meta is None else getattr(meta, what)
+                if axis < len(sizes):
+                    return sizes[axis]
+        if (expr := self._numbers.get(self._input(node))) is not None:
+            return expr
+        raise _NoGuardError
+
+    def _input(self, node: ast.expr) -> str:
+        path: list[str | int] = []
+        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            if not isinstance(node.slice.value, str | int):
+                raise _NoGuardError
+            path.append(node.slice.value)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id != "L":
+            raise _NoGuardError
+        path.reverse()
+        if tuple(path) not in self._inputs and len(path) > 1:
+            # Of *args and **kwargs: the file names each argument for itself.
+            first, key, *rest = path
+            path = [key if isinstance(key, str) else f"{first}_{key}", *rest]
+        return self._inputs.get(tuple(path), "")
+
+
+def _parts(node: ast.expr, kind: type[ast.boolop]) -> list[ast.expr]:
+    """What is joined by ``and``, or by ``or``."""
+    joined = isinstance(node, ast.BoolOp) and isinstance(node.op, kind)
+    return node.values if joined else [node]  # type: ignore[attr-defined]
+
+
+def _inputs_by_path(document: Json) -> dict[_Path, str]:
+    """Names of the user's inputs by where they stand among the arguments of the model."""
+    module = field(document, "graph_module", dict, "model.json")
+    signature = field(module, "signature", dict, "graph_module")
+    names: list[str | None] = []
+    for spec in field(signature, "input_specs", list, "signature"):
+        kind, content = tagged(spec, "signature input")
+        if kind == "user_input":
+            names += value_names(field(content, "arg", dict, "signature input"), "signature input")
+        elif kind == "constant_input":
+            names.append(None)
+    paths = list(_paths(module))
+    if len(paths) != len(names):
+        return {}
+    return {path: name for path, name in zip(paths, names, strict=True) if name is not None}
+
+
+def _paths(module: Json) -> Iterator[_Path]:
+    """Where each input stands, in their order; nothing where the file does not say."""
+    calls = optional(module, "module_call_graph", list, "graph_module") or []
+    top = next((c for c in calls if isinstance(c, dict) and c.get("fqn") == ""), {})
+    signature = optional(top, "signature", dict, "module_call_graph") or {}
+    arguments = optional(signature, "forward_arg_names", list, "signature") or []
+    try:
+        spec = json.loads(signature.get("in_spec", ""))[1]
+        positional, by_name = (one["children_spec"] for one in spec["children_spec"])
+        keys = json.loads(spec["children_spec"][1]["context"])
+        parts = [*zip(arguments, positional, strict=False), *zip(keys, by_name, strict=True)]
+        for name, part in parts:
+            yield from ((name, *path) for path in _leaves(part))
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return
+
+
+def _leaves(spec: Any) -> Iterator[_Path]:
+    """Paths of a tree's leaves; what is neither a list nor a dict has parts without a key."""
+    kind, children = spec["type"], spec["children_spec"]
+    if kind is None:
+        yield ()
+        return
+    keys: Iterable[Any] = range(len(children))
+    if kind == "builtins.dict":
+        keys = json.loads(spec["context"])
+    for key, child in zip(keys, children, strict=True):
+        yield from ((key, *path) for path in _leaves(child))

@@ -1,0 +1,102 @@
+"""Guards: what an export assumes of a model's sizes besides their ranges, as ``s0%4 == 0``.
+
+Torch decides while it traces: that ``x.reshape(-1, 4)`` leaves no rest, which branch of the model
+is taken. At sizes that break a guard the graph is another model's.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.text import parse_expr, print_expr
+from scheduler.outcome import UserError
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<=": operator.le,
+        ">=": operator.ge,
+        "<": operator.lt,
+        ">": operator.gt,
+    }
+)
+_SIGN = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
+
+
+def print_guard(guard: Guard) -> str:
+    """``s0%4 == 0 or s0 == 1``: Python's text, which ``parse_guard`` reads back."""
+    return " or ".join(
+        f"{print_expr(one.left)} {one.sign} {print_expr(one.right)}" for one in guard.alternatives
+    )
+
+
+def parse_guard(text: str) -> Guard:
+    """The guard that a text says. Raises ``UserError`` for any other text; runs nothing of it."""
+    relations = []
+    for part in text.split(" or "):
+        pieces = _SIGN.split(part)
+        if len(pieces) != 3:
+            raise UserError(f"not a comparison of two sizes: {part[:60]!r}")
+        relations.append(Relation(parse_expr(pieces[0]), pieces[1], parse_expr(pieces[2])))
+    return Guard(tuple(relations))
+
+
+def sizes_of(guard: Guard) -> tuple[str, ...]:
+    """Names of the sizes that a guard is about, in order."""
+    exprs = [e for one in guard.alternatives for e in (one.left, one.right)]
+    return tuple(sorted({symbol.name for expr in exprs for symbol in expr.free_symbols}))
+
+
+def holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
+    """Whether a guard holds at these sizes; one that divides by zero there does not."""
+    try:
+        return any(
+            COMPARISONS[one.sign](evaluate(one.left, bindings), evaluate(one.right, bindings))
+            for one in guard.alternatives
+        )
+    except ZeroDivisionError:
+        return False
+
+
+def check_guards(guards: Iterable[Guard], bindings: Mapping[str, int]) -> None:
+    """Raise ``UserError`` at sizes that break a guard; guards of other sizes are left alone."""
+    for guard in guards:
+        names = sizes_of(guard)
+        if all(name in bindings for name in names) and not holds(guard, bindings):
+            given = ", ".join(f"{name}={bindings[name]}" for name in names)
+            raise UserError(f"{given}: the model was exported for {print_guard(guard)}")
+
+
+def is_implied(guard: Guard, symbols: Mapping[str, SymbolInfo]) -> bool:
+    """Whether a guard can be shown to hold at all sizes within the ranges."""
+    ranges = Ranges.of_symbols(symbols)
+    return any(_is_shown(one, ranges) for one in guard.alternatives)
+
+
+def _is_shown(relation: Relation, ranges: Ranges) -> bool:
+    left, right = relation.left, relation.right
+    match relation.sign:
+        case "==":
+            return _at_least(left, right, 0, ranges) and _at_least(right, left, 0, ranges)
+        case "!=":
+            return _at_least(left, right, 1, ranges) or _at_least(right, left, 1, ranges)
+        case "<=":
+            return _at_least(right, left, 0, ranges)
+        case ">=":
+            return _at_least(left, right, 0, ranges)
+        case "<":
+            return _at_least(right, left, 1, ranges)
+    return _at_least(left, right, 1, ranges)
+
+
+def _at_least(a: Expr, b: Expr, by: int, ranges: Ranges) -> bool:
+    return is_nonnegative(a - b - by, ranges)
