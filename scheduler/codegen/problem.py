@@ -143,6 +143,8 @@ class _Writer:
             return value.name
         if isinstance(value, sympy.Expr):
             return self._expr(value)
+        if isinstance(value, complex):
+            return ["complex", value.real, value.imag]
         if isinstance(value, tuple):
             return [self.write(part) for part in value]
         if isinstance(value, Mapping):

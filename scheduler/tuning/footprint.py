@@ -42,7 +42,7 @@ class Guard:
 def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) -> dict[str, int]:
     """For each buffer, a number of different elements that the operation certainly reads."""
     found: dict[str, int] = {}
-    if any(evaluate(axis.size, bindings) == 0 for axis in operation.loops):
+    if any(evaluate(axis.size, bindings) <= 0 for axis in operation.loops):
         return found
     stored = (ViewOf(operation.points, store.value) for store in operation.results)
     for scope in (*operation.needed_scopes, *stored):

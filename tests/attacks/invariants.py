@@ -91,7 +91,8 @@ def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
             lost = connection.execute(
                 f"SELECT state, left(reason, 120), count(*) FROM codegen_app_{table}"
                 " WHERE state NOT IN ('queued', 'running', 'done') AND NOT (state = 'cancelled'"
-                " AND (reason LIKE 'the budget of%' OR reason = 'nobody waits for it any more'))"
+                " AND (reason LIKE 'the budget of%' OR reason LIKE 'the time for trying was spent%'"
+                " OR reason = 'nobody waits for it any more'))"
                 f" AND stage NOT IN {_RULES} GROUP BY 1, 2"
             ).fetchall()
             yield from (f"{table}: {number} {state}: {why}" for state, why, number in lost)
@@ -199,7 +200,10 @@ def _dangling(connection: Any) -> Iterator[str]:
     undecided = _count(
         connection,
         "codegen_app_tuningtask AS t WHERE state = 'done' AND NOT EXISTS"
-        " (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id AND c.chosen)",
+        " (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id AND c.chosen)"
+        # A budget that the kills used up leaves nothing to choose from.
+        " AND EXISTS (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id"
+        " AND c.state <> 'cancelled')",
     )
     if undecided:
         yield f"{undecided} problems that are done and without a choice"

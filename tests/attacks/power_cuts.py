@@ -16,10 +16,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.app.processes import alive
 from tests.attacks.kills import Attack, main
 from tests.attacks.site_under_attack import Site, kill
 
@@ -87,9 +89,9 @@ class PowerCuts(Attack):
         copy = self._disk.copy()
         for pid in stopped:
             kill(pid)
-        for pid in self.site.all_processes():
-            kill(pid)
         self.site.wait_for_supervisor()
+        while any(alive(pid) for pid in stopped):
+            time.sleep(0.05)
         self._disk.go_on_from(copy)
         self.kills["power cut"] += 1
         self.site.start()

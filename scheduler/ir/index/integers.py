@@ -67,10 +67,12 @@ def _parts(expr: Expr, ranges: Ranges) -> Sequence[Expr]:
 
 
 def _called(name: str, parts: Sequence[Value]) -> Value:
-    found, *others = parts
-    for part in others:
-        found = Call(name, (found, part), DType.I64)
-    return found
+    """A call of all of them, two by two: a size may have hundreds of terms, and what reads a tree
+    calls itself once a level."""
+    if len(parts) == 1:
+        return parts[0]
+    half = (len(parts) + 1) // 2
+    return Call(name, (_called(name, parts[:half]), _called(name, parts[half:])), DType.I64)
 
 
 def _fits(expr: Expr, ranges: Ranges) -> bool:

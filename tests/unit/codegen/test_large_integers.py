@@ -17,7 +17,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
 from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.values import Call, Cast, IndexValue
+from scheduler.ir.values import Call, Cast, IndexValue, Value
 from scheduler.targets import find
 from tests.support.caches import KEPT
 from tests.support.exported_kernels import assert_close
@@ -180,6 +180,18 @@ def test_another_type_is_rounded_to_at_the_end() -> None:
     assert found.dtype is DType.I32
     assert isinstance(found.value, Call)
     assert found.value.dtype is DType.I64
+
+
+def test_hundreds_of_terms_are_a_flat_tree() -> None:
+    """What reads a tree calls itself once a level."""
+
+    def depth(value: Value) -> int:
+        return 1 + max(map(depth, value.args)) if isinstance(value, Call) else 0
+
+    terms = (t ** (1 + power % 7) * symbol(f"u{power}") for power in range(300))
+    sizes = (*RANGES.sizes, *((f"u{power}", (2, np.inf)) for power in range(300)))
+    tree = in_64_bits(IndexValue(sum(terms), DType.I64), Ranges(RANGES.loops, sizes))
+    assert 9 <= depth(tree) <= 9 + 4
 
 
 def test_a_number_that_is_given_may_be_beyond_32_bits(tmp_path: Path) -> None:

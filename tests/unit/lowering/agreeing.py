@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.codegen.problem import problem_of
 from scheduler.fusion import schedule
 from scheduler.ir.graph import Graph
 from scheduler.ir.operations import Extern, size_of_buffer
@@ -44,7 +45,11 @@ def assert_lowers(
     for op in externs.keys() - WITHOUT:
         assert isinstance(find(op).op.lowering, NoKernel) or externs[op] in named_reasons(), op
     for fuse in (False, True):
-        got = run_schedule(schedule(lowered, fuse=fuse), values, sizes)
+        plan = schedule(lowered, fuse=fuse)
+        for node in plan.nodes:
+            if node.kind.has_kernel:
+                problem_of(node, plan.lowered)  # what a site records of each kernel
+        got = run_schedule(plan, values, sizes)
         for name, value in expected.items():
             assert got[name].shape == np.shape(value)
             np.testing.assert_allclose(
