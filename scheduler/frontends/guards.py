@@ -88,8 +88,10 @@ class _Reader:
     def _relation(self, node: ast.expr) -> Relation:
         if not isinstance(node, ast.Compare) or len(node.ops) != 1:
             raise _NoGuardError
-        left, right = self._expr(node.left), self._expr(node.comparators[0])
-        return Relation(left, _SIGNS[type(node.ops[0])], right)
+        sign = _SIGNS.get(type(node.ops[0]))
+        if sign is None:
+            raise _NoGuardError
+        return Relation(self._expr(node.left), sign, self._expr(node.comparators[0]))
 
     def _expr(self, node: ast.expr) -> Expr:
         self._values.clear()
@@ -181,6 +183,8 @@ def _paths(module: Json) -> Iterator[_Path]:
         keys = json.loads(spec["children_spec"][1]["context"])
         parts = [*zip(arguments, positional, strict=False), *zip(keys, by_name, strict=True)]
         for name, part in parts:
+            if not isinstance(name, str):
+                raise TypeError
             yield from ((name, *path) for path in _leaves(part))
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         return
@@ -196,4 +200,6 @@ def _leaves(spec: Any) -> Iterator[_Path]:
     if kind == "builtins.dict":
         keys = json.loads(spec["context"])
     for key, child in zip(keys, children, strict=True):
+        if not isinstance(key, str | int):
+            raise TypeError
         yield from ((key, *path) for path in _leaves(child))

@@ -108,9 +108,7 @@ def _write(name: str, module: Any, args: tuple[Any, ...], shapes: Any) -> None:
             document = json.loads(archive.read(member))
     for node in document["graph_module"]["graph"]["nodes"]:
         node["metadata"].pop("stack_trace", None)  # paths of the machine that wrote the file
-    for unread in ("guards_code", "verifiers"):
-        document.pop(unread, None)
-    document["graph_module"].pop("module_call_graph", None)
+    document.pop("verifiers", None)  # unread
     text = json.dumps(document, separators=(",", ":"))
     with zipfile.ZipFile(GRAPHS / f"{name}.pt2", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo(member), text, zipfile.ZIP_DEFLATED)
