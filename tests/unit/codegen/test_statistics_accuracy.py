@@ -76,17 +76,16 @@ def test_statistics_are_rounded_once(columns: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", SIZES)
 def test_normalised_rows_are_as_near_as_torchs(columns: int, tmp_path: Path) -> None:
-    """A mean that is rounded to f32 is off by up to half a unit in its last place, by chance, here
-    as in torch: the mean squares of the errors are alike, and none is three times torch's."""
+    """But for a mean's rounding to f32, which moves a row by up to half a unit in the mean's last
+    place: by chance nearly nothing in torch, nearly all of it here, or the other way."""
     computed = kernels_of(normalized, columns, tmp_path)
-    ratios = []
     for x in inputs(columns):
+        half = float(np.spacing(np.float32(x.abs().max()))) / 2
+        of_mean = half / float(x.double().std(1, correction=0).min() + 1e-30)
         for got, own, exact in zip(computed(x), normalized(x), normalized(x.double()), strict=True):
             error = float(np.sqrt(np.mean((got - exact.numpy()) ** 2)))
             of_torch = float((own.double() - exact).square().mean().sqrt())
-            ratios.append(error / (of_torch + 2 * _ROUNDED))
-    assert max(ratios) < 3
-    assert np.median(ratios) < 1.5
+            assert error <= 2 * of_torch + 2 * _ROUNDED + of_mean, x[0, 0]
 
 
 def test_no_square_is_infinite_where_the_variance_is_not(tmp_path: Path) -> None:
