@@ -25,6 +25,8 @@ _ENTRY = "entry.json"
 _WHAT = "the code cache"
 _ABANDONED_AFTER_S = 24 * 3600
 _JUST_USED_S = 3600
+_OTHER_BOOTS_S = 30 * 24 * 3600  # hosts may share a cache
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SHRUNK = 0.9
 
 
@@ -105,6 +107,15 @@ class CodeCache:
                 with suppress(FileNotFoundError):  # another process may put it aside as well
                     directory.rename(work / "damaged")
 
+    def of_compilers(self) -> Path:
+        """A folder for what compilers keep for themselves. They do not bring it to the disk, and
+        fail for good once the power was cut while they wrote: each boot has a folder of its own."""
+        folder = (self.root / "zig" / _boot()).absolute()
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            _remove_older(folder.parent, time.time() - _OTHER_BOOTS_S)
+        return folder
+
     def note(self, key: str) -> str | None:
         """A short text kept under that key, such as a compiler's version."""
         try:
@@ -159,3 +170,17 @@ def _used(entry: Path) -> tuple[float, int, Path]:
             size += about.st_size
             used = max(used, about.st_mtime)
     return used, size, entry
+
+
+def _boot() -> str:
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:  # not Linux
+        return "boot"
+
+
+def _remove_older(folder: Path, moment: float) -> None:
+    for one in folder.iterdir():
+        with suppress(OSError):
+            if one.stat().st_mtime < moment:
+                shutil.rmtree(one, ignore_errors=True)

@@ -123,8 +123,7 @@ class _Steps:
     places: Fence = field(init=False)
 
     def __post_init__(self) -> None:
-        compilers_cache = (self.cache.root / "zig").absolute()
-        compilers_cache.mkdir(exist_ok=True)
+        compilers_cache = self.cache.of_compilers()
         self.places = places(self.toolchain, self.directory, compilers_cache)
         self.environment = {
             **TOOL_ENVIRONMENT,

@@ -23,7 +23,8 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
     """Write the model of that name to ``out`` as ``torch.export.save`` would have: with its weights
     and constants, and nothing of the others. Nothing is unpickled.
 
-    Raises ``UserError`` as ``read_model_json``, and where a part is compressed, as torch's are not.
+    Raises ``UserError`` as ``read_model_json``, and where a part is compressed or encrypted, as
+    torch's are not.
     """
     read_model_json(path, model_name)  # it is there, and within the limits
     with opened(path) as archive, zipfile.ZipFile(out, "w") as made:
@@ -34,8 +35,8 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
             if f"{root}/{name}" not in members:
                 continue
             info = members[f"{root}/{name}"]
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise UserError(f"{path.name}: {info.filename}: is compressed")
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise UserError(f"{path.name}: {info.filename}: is compressed or encrypted")
             with archive.open(info) as source, made.open(f"{root}/{own_name}", "w") as target:
                 while part := source.read(_BYTES):
                     target.write(part)

@@ -94,6 +94,8 @@ class PowerCuts(Attack):
             time.sleep(0.05)
         self._disk.go_on_from(copy)
         self.kills["power cut"] += 1
+        for folder in self.site.var.glob("code-cache/zig/*-*"):  # named after a boot that is over
+            folder.rename(folder.with_name(f"boot {self.kills['power cut']}"))
         self.site.start()
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import targets
+from scheduler.build import cache as code_cache
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.elf import dynamic_symbols
@@ -241,3 +243,23 @@ def test_nothing_is_left_of_builds_that_failed(toolchain: Toolchain, cache: Code
     build("nonsense", "x", targets.find("gfx942"), toolchain, cache)
     assert not list((cache.root / "tmp").iterdir())
     shutil.rmtree(cache.root)
+
+
+def test_what_compilers_keep_is_not_used_after_a_reboot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody brought it to the disk. What of other boots is old goes; another host may be alive."""
+    boot = tmp_path / "boot_id"
+    monkeypatch.setattr(code_cache, "_BOOT", boot)
+    cache = CodeCache(tmp_path / "cache")
+    folders = []
+    for number in range(3):
+        boot.write_text(f"boot-{number}\n")
+        folders.append(cache.of_compilers())
+        assert cache.of_compilers() == folders[-1]
+        if number == 0:
+            os.utime(folders[0], (0, 0))
+    assert len(set(folders)) == 3
+    assert [folder.is_dir() for folder in folders] == [False, True, True]
+    boot.unlink()
+    assert cache.of_compilers().is_dir()
