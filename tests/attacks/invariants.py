@@ -102,19 +102,36 @@ def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
 
 
 def of_files(site: Site) -> Iterator[str]:
-    """Files without rows, rows without files, and what unfinished work left, once it stopped."""
+    """Files without rows, rows that something refers to without files, and what unfinished work
+    left, once it stopped. A row is there before its file: one that nothing refers to is swept."""
     with site.connect() as connection:
         rows = {path for (path,) in connection.execute("SELECT path FROM codegen_app_artifact")}
+        used = _used_artifacts(connection)
     folder = site.var / "artifacts"
     kept = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     yield from _some("artifacts without a row", kept - rows)
-    yield from _some("artifacts without a file", rows - kept)
+    yield from _some("artifacts without a file", used - kept)
     for name in ("tmp", "code-cache/tmp", "fetched/tmp"):
         left = site.var / name
         if left.is_dir():
             yield from _some(f"left in {name}", (path.name for path in left.iterdir()))
     halves = [path for path in site.var.rglob("*") if path.suffix in {".part", ".new"}]
     yield from _some("half-written files", (str(path.relative_to(site.var)) for path in halves))
+
+
+def _used_artifacts(connection: Any) -> set[str]:
+    """Paths of the artifacts that some row refers to."""
+    references = connection.execute(
+        "SELECT conrelid::regclass::text, attname FROM pg_constraint JOIN pg_attribute"
+        " ON attrelid = conrelid AND attnum = ANY(conkey)"
+        " WHERE contype = 'f' AND confrelid = 'codegen_app_artifact'::regclass"
+    ).fetchall()
+    any_of_them = " OR ".join(
+        f"EXISTS (SELECT FROM {table} WHERE {table}.{column} = a.id)"
+        for table, column in references
+    )
+    rows = connection.execute(f"SELECT path FROM codegen_app_artifact AS a WHERE {any_of_them}")
+    return {path for (path,) in rows}
 
 
 def of_surroundings(before: Surroundings, site: Site) -> Iterator[str]:

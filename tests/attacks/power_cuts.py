@@ -1,11 +1,11 @@
 """The power fails: ``python -m tests.attacks.power_cuts --count 3``.
 
-The whole site, its database too, lies on an ext4 file system of its own, of which nothing but what
-``fsync`` asked for reaches the disk. At each cut all processes are stopped, the disk is copied as
-it is, everything is killed, and the site goes on from the copy. Models are imported, built and
-tuned and results sent meanwhile. Then all work completes, and nothing that was accepted is lost,
-doubled or damaged. Needs root, to mount. Ends with 1 where anything was, with 2 where it cannot
-mount.
+A site's files lie on an ext4 file system of their own, of which nothing but what ``fsync`` asked
+for reaches the disk; a database that root starts lies elsewhere, and stays whole. At each cut all
+processes are stopped, the disk is copied as it is, everything is killed, and the site goes on from
+the copy. Models are imported, built and tuned and results sent meanwhile. Then all work completes,
+and nothing that was accepted is lost, doubled or damaged. Needs root, to mount. Ends with 1 where
+anything was, with 2 where it cannot mount.
 """
 
 from __future__ import annotations
