@@ -6,10 +6,7 @@ from pathlib import Path
 
 from django import forms
 
-
-def default_name(stem: str, model_name: str) -> str:
-    """What a graph is called after its file, and the model in it where that was chosen."""
-    return f"{stem}:{model_name}" if model_name else stem
+from scheduler.frontends.archive import default_name
 
 
 class ImportGraphForm(forms.Form):

@@ -21,7 +21,6 @@ def load(file: Path, graph: Graph) -> Any:
 
     Raises what torch's reader raises.
     """
-
     with zipfile.ZipFile(file) as archive:
         members = [PurePosixPath(name) for name in archive.namelist()]
         models = [one for one in members if one.parts[1:2] == ("models",)]
@@ -36,7 +35,7 @@ def load(file: Path, graph: Graph) -> Any:
 
 def _load(file: Path, models: Sequence[PurePosixPath]) -> Any:
     """The one program in a file; torch's own function takes none of another name than ``model``."""
-    import torch  # noqa: PLC0415 -- as above
+    import torch  # noqa: PLC0415 -- seconds, and not everywhere
 
     if not models or models[0].name == "model.json":
         return torch.export.load(file)

@@ -107,9 +107,9 @@ class CodeCache:
                 with suppress(FileNotFoundError):  # another process may put it aside as well
                     directory.rename(work / "damaged")
 
-    def of_compilers(self) -> Path:
-        """A folder for what compilers keep for themselves. They do not bring it to the disk, and
-        fail for good once the power was cut while they wrote: each boot has a folder of its own."""
+    def compiler_cache(self) -> Path:
+        """The folder of the compilers' own caches, one for each boot: they are not synced to the
+        disk, and one that a power failure damaged fails every later build."""
         folder = (self.root / "zig" / _boot()).absolute()
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)

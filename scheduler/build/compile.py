@@ -123,7 +123,7 @@ class _Steps:
     places: Fence = field(init=False)
 
     def __post_init__(self) -> None:
-        compilers_cache = self.cache.of_compilers()
+        compilers_cache = self.cache.compiler_cache()
         self.places = places(self.toolchain, self.directory, compilers_cache)
         self.environment = {
             **TOOL_ENVIRONMENT,

@@ -47,9 +47,7 @@ def add_model_name(parser: argparse.ArgumentParser) -> None:
 
 def load(arguments: argparse.Namespace) -> Graph:
     """The graph that the arguments of ``add_model`` name."""
-    name = arguments.model_name
-    own = f"{arguments.model.stem}:{name}" if name else None
-    return pipeline.load(arguments.model, own, name)
+    return pipeline.load(arguments.model, model_name=arguments.model_name)
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:

@@ -34,6 +34,11 @@ _MAX_COMMENT = 0xFFFF
 _LISTED = 8  # models that a message names
 
 
+def default_name(stem: str, model_name: str) -> str:
+    """The name of a graph: that of its file without suffix, and the model's where it was chosen."""
+    return f"{stem}:{model_name}" if model_name else stem
+
+
 def read_model_json(path: Path, model_name: str = "") -> Any:
     """A model's JSON document, parsed: that of the only one, or of the one with that name.
 

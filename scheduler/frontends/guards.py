@@ -1,5 +1,5 @@
-"""The guards of a torch.export file, which its ``guards_code`` says in Python over the inputs of
-the model: ``L['x'].size()[0] % 4 == 0``. It is parsed, never run."""
+"""The guards of a torch.export file: its ``guards_code``, Python expressions over the inputs of the
+model such as ``L['x'].size()[0] % 4 == 0``. They are parsed, never run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Path = tuple[str | int, ...]
 
 
 class _NoGuardError(Exception):
-    """A text that says nothing of sizes, or in a way that is not read."""
+    """A text that is no comparison of sizes, or of a form that is not read."""
 
 
 def read_guards(
@@ -72,7 +72,6 @@ class _Reader:
         numbers: Mapping[str, Expr],
     ) -> None:
         self._inputs, self._tensors, self._numbers = inputs, tensors, numbers
-        self._values: list[Expr] = []  # of the names that stand in for inputs' sizes
 
     def guards(self, text: str) -> Iterator[Guard]:
         try:
@@ -94,27 +93,28 @@ class _Reader:
         return Relation(self._expr(node.left), sign, self._expr(node.comparators[0]))
 
     def _expr(self, node: ast.expr) -> Expr:
-        self._values.clear()
+        sizes: list[Expr] = []
         try:
-            expr = parse_expr(ast.unparse(self._replaced(node)))
+            expr = parse_expr(ast.unparse(self._replaced(node, sizes)))
         except (UserError, RecursionError):
             raise _NoGuardError from None
-        return expr.xreplace({symbol(f"_{n}"): value for n, value in enumerate(self._values)})
+        return expr.xreplace({symbol(f"_{n}"): value for n, value in enumerate(sizes)})
 
-    def _replaced(self, node: ast.expr) -> ast.expr:
-        """The tree with a name for each size of an input."""
+    def _replaced(self, node: ast.expr, sizes: list[Expr]) -> ast.expr:
+        """The tree with a name (``_0``, ``_1`` …) for each size, added to ``sizes``."""
         match node:
             case ast.BinOp():
-                left, right = self._replaced(node.left), self._replaced(node.right)
+                left, right = (self._replaced(one, sizes) for one in (node.left, node.right))
                 return ast.BinOp(left, node.op, right)
             case ast.UnaryOp():
-                return ast.UnaryOp(node.op, self._replaced(node.operand))
+                return ast.UnaryOp(node.op, self._replaced(node.operand, sizes))
             case ast.Call(func=ast.Name(id=name), args=args) if name in _FUNCTIONS:
-                return ast.Call(ast.Name(_FUNCTIONS[name]), [self._replaced(a) for a in args], [])
+                own = [self._replaced(one, sizes) for one in args]
+                return ast.Call(ast.Name(_FUNCTIONS[name]), own, [])
             case ast.Constant():
                 return node
-        self._values.append(self._size(node))
-        return ast.Name(f"_{len(self._values) - 1}")
+        sizes.append(self._size(node))
+        return ast.Name(f"_{len(sizes) - 1}")
 
     def _size(self, node: ast.expr) -> Expr:
         """A number among the inputs, or a size or a stride of one."""

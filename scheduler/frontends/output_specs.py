@@ -70,8 +70,8 @@ def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec |
     kind = OutputKind(label)
     if kind not in _INPUTS:
         return OutputSpec(kind)
-    label, kinds = _INPUTS[kind]
-    name = name_of(content, where, label)
+    attribute, kinds = _INPUTS[kind]
+    name = name_of(content, where, attribute)
     for given in inputs:
         if given.kind in kinds and name in (given.source_name or given.name, given.name):
             return OutputSpec(kind, given.name)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scheduler.frontends.archive import read_model_json
+from scheduler.frontends.archive import default_name, read_model_json
 from scheduler.frontends.arguments import (
     Expressions,
     is_graph,
@@ -88,16 +88,16 @@ _INPUT_KINDS = {
 
 
 def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
-    """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
-    Where the file holds several models, ``model_name`` says which.
+    """The graph of a torch.export file; ``name`` is by default ``default_name``. Where the
+    file holds several models, ``model_name`` says which.
 
     Outputs are all of the graph's values that leave it, in the order of the model's results as
     torch flattens them; those that are constants (None, a number) are ``constant_outputs``.
     ``output_specs`` say which outputs are new values of inputs: those that the file's signature
-    names, and behind all others the inputs that ops write in place. A
-    value in neither ``tensors`` nor ``sym_ints`` is a number that its node makes (a float, a truth
-    value, what is read from data), or None. Symbols without an example value in the file get the
-    least value that their range allows, sizes that depend on data 64 or the nearest one.
+    names, and behind all others the inputs that ops write in place. A value in neither ``tensors``
+    nor ``sym_ints`` is a number that its node makes (a float, a truth value, what is read from
+    data), or None. Symbols without an example value in the file get the least value that their
+    range allows, sizes that depend on data 64 or the nearest one.
 
     Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
     damaged or contradicts itself, or holds what the IR has no form for.
@@ -106,7 +106,9 @@ def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     try:
         nodes = _count_nodes(document)
         with counted("reading", READING_STEPS.of(nodes)):
-            graph = _Reader(document).graph(path.stem if name is None else name)
+            graph = _Reader(document).graph(
+                default_name(path.stem, model_name) if name is None else name
+            )
             check_graph(graph)
             graph = with_single_ops(with_batch_dimensions(with_inner_tensors(graph)))
             graph = with_written_inputs(with_written_statistics(graph))

@@ -1,6 +1,6 @@
 """Guards: what an export assumes of a model's sizes besides their ranges, as ``s0%4 == 0``.
 
-Torch decides while it traces: that ``x.reshape(-1, 4)`` leaves no rest, which branch of the model
+torch decides while it traces: that ``x.reshape(-1, 4)`` leaves no rest, which branch of the model
 is taken. At sizes that break a guard the graph is another model's.
 """
 
@@ -40,7 +40,7 @@ def print_guard(guard: Guard) -> str:
 
 
 def parse_guard(text: str) -> Guard:
-    """The guard that a text says. Raises ``UserError`` for any other text; runs nothing of it."""
+    """The guard that ``print_guard`` wrote. Raises ``UserError`` for any other text."""
     relations = []
     for part in text.split(" or "):
         pieces = _SIGN.split(part)

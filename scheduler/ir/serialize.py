@@ -81,6 +81,7 @@ def _drop_labels(nodes: list[dict[str, Any]]) -> None:
 
 def graph_to_json(graph: Graph) -> dict[str, Any]:
     """The whole graph as JSON's own types (no NaN, no infinity), in the graph's order."""
+    constants = [constant_to_json(each) for each in graph.constant_outputs]
     text = cache(print_expr)  # a graph repeats few expressions very often
     return {
         "schema": SCHEMA,
@@ -98,7 +99,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "outputs": list(graph.outputs),
         # Graphs whose model returns every output are written as before there were other kinds.
         **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
-        **_constants_to_json(graph),
+        **({"constant_outputs": constants} if constants else {}),
         **_precision_to_json(graph),
         **({"guards": [print_guard(guard) for guard in graph.guards]} if graph.guards else {}),
         "nodes": [_node_to_json(node) for node in graph.nodes],
@@ -112,12 +113,6 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         },
         "sym_ints": {name: text(expr) for name, expr in graph.sym_ints.items()},
     }
-
-
-def _constants_to_json(graph: Graph) -> dict[str, Any]:
-    """Nothing where the model returns none."""
-    constants = [constant_to_json(each) for each in graph.constant_outputs]
-    return {"constant_outputs": constants} if constants else {}
 
 
 def constant_to_json(constant: ConstantOutput) -> dict[str, Any]:
@@ -243,19 +238,18 @@ def _each(data: Mapping[str, Any], label: str, read: Callable[[Any, str], _T]) -
 
 
 def _expr(text: Any, where: str) -> sympy.Expr:
-    if not isinstance(text, str):
-        raise UserError(f"graph.json: {where}: an expression must be text")
-    try:
-        return parse_expr(text)
-    except UserError as error:
-        raise UserError(f"graph.json: {where}: {error}") from error
+    return _parsed(text, where, "an expression", parse_expr)
 
 
 def _guard(text: Any, where: str) -> Guard:
+    return _parsed(text, where, "a guard", parse_guard)
+
+
+def _parsed(text: Any, where: str, what: str, parse: Callable[[str], _T]) -> _T:
     if not isinstance(text, str):
-        raise UserError(f"graph.json: {where}: a guard must be text")
+        raise UserError(f"graph.json: {where}: {what} must be text")
     try:
-        return parse_guard(text)
+        return parse(text)
     except UserError as error:
         raise UserError(f"graph.json: {where}: {error}") from error
 

@@ -1,5 +1,5 @@
 """How far a right kernel's results may lie from those of exact arithmetic: running error analysis
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.3) beside the interpretation.
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.3) along with the interpretation.
 
 A tree's error is carried through it: what each step rounds, and what it makes of the errors of its
 arguments, by its own differences. A sum's terms are added in any order. With unit roundoff u its

@@ -17,10 +17,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import apply, evaluate
 from scheduler.ir.narrow import quantized
-from scheduler.ir.operations import (
-    Axis,
-    Lowered,
-)
+from scheduler.ir.operations import Axis, Lowered
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.roundings import Roundings
@@ -28,7 +25,6 @@ from scheduler.ir.storage import rounded_storage, widen
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 Array: TypeAlias = npt.NDArray[Any]
-Values: TypeAlias = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Scope:
 
     ``grid`` are the axes of the result, in order; a variable counts along its own. ``used``
     says, under a mask, where the value is used: elsewhere an index may leave its buffer.
-    ``errors`` has what elements of buffers may be off by, and is None where nobody asks.
+    ``errors`` has what elements of buffers may be off by; None where that is not computed.
     """
 
     values: dict[str, Array]

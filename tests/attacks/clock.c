@@ -1,6 +1,6 @@
-/* A clock that is off by as many seconds as eight bytes of a file say, for every process that loads
- * this (LD_PRELOAD): the file is mapped, so that all see a jump at once. Deadlines that the kernel
- * keeps, and the monotonic clock, are left alone. */
+/* Adds an offset to the real-time clock of every process that preloads this (LD_PRELOAD): seconds,
+ * as the eight bytes of the file ATTACK_CLOCK. The file is mapped, so that all processes see a jump
+ * at once. The monotonic clock and timeouts in the kernel are not changed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

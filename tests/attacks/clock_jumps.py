@@ -39,7 +39,7 @@ class ClockJumps(Attack):
     def disturb(self) -> bool:
         offset = self.random.choice(_SECONDS) * self.random.choice((-1, 1))
         self._set(offset if self.random.random() < 0.8 else 0)
-        self.kills["jump"] += 1
+        self.faults["jump"] += 1
         return True
 
     def run(self, count: int) -> None:

@@ -218,9 +218,9 @@ def _dangling(connection: Any) -> Iterator[str]:
         connection,
         "codegen_app_tuningtask AS t WHERE state = 'done' AND NOT EXISTS"
         " (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id AND c.chosen)"
-        # A budget that the kills used up leaves nothing to choose from.
-        " AND EXISTS (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id"
-        " AND c.state <> 'cancelled')",
+        # Where the kills used up the budget all candidates are cancelled: there is no choice.
+        " AND coalesce((SELECT bool_or(c.state <> 'cancelled') FROM codegen_app_candidate AS c"
+        " WHERE c.task_id = t.id), true)",
     )
     if undecided:
         yield f"{undecided} problems that are done and without a choice"

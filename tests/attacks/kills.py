@@ -49,7 +49,7 @@ class Attack:
     def __init__(self, site: Site, seed: int) -> None:
         self.site = site
         self.random = random.Random(seed)
-        self.kills: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.accepted = Accepted()
         self._models = 0
@@ -60,20 +60,20 @@ class Attack:
     def run(self, count: int) -> None:
         """Work and kill until so many were killed."""
         began = time.monotonic()
-        while self.kills.total() < count:
+        while self.faults.total() < count:
             if not self.site.is_up():
                 self._say(f"the demo ended by itself:\n{self.site.said()}")
                 self.answers["demo ended by itself"] += 1
                 self.site.start()
             self._work()
-            before = self.kills.total() // 25
+            before = self.faults.total() // 25
             for _ in range(self.random.randint(*_AT_A_TIME)):
                 time.sleep(self.random.uniform(*_PAUSE_S))
                 if not self.disturb():
                     break
-            done = self.kills.total()
+            done = self.faults.total()
             if done // 25 != before:
-                self._say(f"{done}: {dict(self.kills)} after {time.monotonic() - began:.0f} s")
+                self._say(f"{done}: {dict(self.faults)} after {time.monotonic() - began:.0f} s")
 
     def rest(self) -> Iterator[str]:
         """Wait until nothing is left to do; what is still open after a long time."""
@@ -159,7 +159,7 @@ class Attack:
                 kill(pid)
         elif not self._kill_one(kind):
             return True
-        self.kills[kind] += 1
+        self.faults[kind] += 1
         if kind not in {"power-off", "supervisor"}:
             return True
         self.site.wait_for_supervisor()
@@ -218,9 +218,9 @@ def main(description: str, count: int, make: Callable[[int], Attack]) -> int:
 def report(seed: int, attack: Attack, found: list[str], seconds: float) -> None:
     """Counts, for people."""
     out = sys.stdout.write
-    out(f"seed {seed}: {attack.kills.total()} in {seconds:.0f} s, ")
+    out(f"seed {seed}: {attack.faults.total()} in {seconds:.0f} s, ")
     out(f"{attack.site.starts} starts; accepted: {attack.accepted.counts()}\n")
-    for kind, number in sorted(attack.kills.items()):
+    for kind, number in sorted(attack.faults.items()):
         out(f"  {number:5} {kind}\n")
     out(f"answers: {', '.join(f'{k}: {n}' for k, n in sorted(attack.answers.items()))}\n")
     out("nothing lost, doubled or left behind\n" if not found else "FOUND\n")

@@ -26,7 +26,7 @@ from tests.attacks.kills import Attack, main
 from tests.attacks.site_under_attack import Site, kill
 
 _COPIES = 5
-# The kernel writes what nobody asked to be on the disk after seconds: here after the attack.
+# The kernel writes dirty pages back after some seconds: here not before the attack is over.
 _WRITEBACK = Path("/proc/sys/vm/dirty_writeback_centisecs")
 
 
@@ -93,9 +93,9 @@ class PowerCuts(Attack):
         while any(alive(pid) for pid in stopped):
             time.sleep(0.05)
         self._disk.go_on_from(copy)
-        self.kills["power cut"] += 1
+        self.faults["power cut"] += 1
         for folder in self.site.var.glob("code-cache/zig/*-*"):  # named after a boot that is over
-            folder.rename(folder.with_name(f"boot {self.kills['power cut']}"))
+            folder.rename(folder.with_name(f"boot {self.faults['power cut']}"))
         self.site.start()
         return False
 

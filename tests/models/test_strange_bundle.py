@@ -114,7 +114,7 @@ def compile_alone(text: str, library: Path, cache: CodeCache) -> None:
     source = library.with_name("strange.cc")
     source.write_text(text)
     command = [*zig, "-shared", "-fPIC", "-x", "c++", str(source), "-o", str(library)]
-    environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache.of_compilers())}
+    environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(cache.compiler_cache())}
     subprocess.run(command, check=True, env=environment, capture_output=True)
 
 

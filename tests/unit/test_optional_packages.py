@@ -1,4 +1,4 @@
-"""Tests of packages that not everybody installs are skipped without them, whoever collects them."""
+"""Tests that need optional packages are skipped where these are not installed."""
 
 from __future__ import annotations
 

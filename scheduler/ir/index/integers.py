@@ -67,8 +67,8 @@ def _parts(expr: Expr, ranges: Ranges) -> Sequence[Expr]:
 
 
 def _called(name: str, parts: Sequence[Value]) -> Value:
-    """A call of all of them, two by two: a size may have hundreds of terms, and what reads a tree
-    calls itself once a level."""
+    """Calls of two operands each, in a balanced tree: a size may have hundreds of terms, and code
+    that walks a tree recurses once for each level."""
     if len(parts) == 1:
         return parts[0]
     half = (len(parts) + 1) // 2

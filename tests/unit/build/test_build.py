@@ -255,11 +255,11 @@ def test_what_compilers_keep_is_not_used_after_a_reboot(
     folders = []
     for number in range(3):
         boot.write_text(f"boot-{number}\n")
-        folders.append(cache.of_compilers())
-        assert cache.of_compilers() == folders[-1]
+        folders.append(cache.compiler_cache())
+        assert cache.compiler_cache() == folders[-1]
         if number == 0:
             os.utime(folders[0], (0, 0))
     assert len(set(folders)) == 3
     assert [folder.is_dir() for folder in folders] == [False, True, True]
     boot.unlink()
-    assert cache.of_compilers().is_dir()
+    assert cache.compiler_cache().is_dir()

@@ -70,7 +70,7 @@ def test_it_registers_launches_and_unregisters(
     (tmp_path / "hip.c").write_text(RUNTIME)
     compiler = host_compiler(toolchain, Flags())
     command = (*compiler, "-shared", "-o", "libamdhip64.so", "hip.c")
-    zig = str(shared_cache.of_compilers())
+    zig = str(shared_cache.compiler_cache())
     environment = {"ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": str(tmp_path / "zig")}
     fence = places(toolchain, tmp_path, Path(zig))
     made = run(command, tmp_path, environment, Limits(seconds=300), places=fence)

@@ -124,8 +124,8 @@ def fake(
 ) -> Fake:
     folder = tmp_path_factory.mktemp("cuda")
     environment = {
-        "ZIG_GLOBAL_CACHE_DIR": str(cache.of_compilers()),
-        "ZIG_LOCAL_CACHE_DIR": str(cache.of_compilers()),
+        "ZIG_GLOBAL_CACHE_DIR": str(cache.compiler_cache()),
+        "ZIG_LOCAL_CACHE_DIR": str(cache.compiler_cache()),
         "PATH": "/usr/bin:/bin",
     }
     for source, library in (("fake_cuda.c", "libcuda.so.1"), ("fake_nvml.c", "libnvidia-ml.so.1")):

@@ -110,8 +110,8 @@ def fake(
 ) -> Fake:
     folder = tmp_path_factory.mktemp("rocm")
     environment = {
-        "ZIG_GLOBAL_CACHE_DIR": str(cache.of_compilers()),
-        "ZIG_LOCAL_CACHE_DIR": str(cache.of_compilers()),
+        "ZIG_GLOBAL_CACHE_DIR": str(cache.compiler_cache()),
+        "ZIG_LOCAL_CACHE_DIR": str(cache.compiler_cache()),
         "PATH": "/usr/bin:/bin",
     }
     command = [*toolchain.host, "-shared", "-fPIC", "-O1", str(HERE / "fake_amdhip64.c")]
