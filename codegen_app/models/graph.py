@@ -36,6 +36,9 @@ class Graph(Work):
     decisions = models.JSONField(
         default=list, help_text="Fusion: [{producer, consumer, fused, reason}]"
     )
+    accounted = models.CharField(
+        max_length=200, blank=True, help_text="What became of its nodes, once prepared"
+    )
     wrapper = models.TextField(blank=True, help_text="wrapper.py, once prepared")
     imported_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL

@@ -49,6 +49,7 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
         "schema": LEDGER_SCHEMA,
         "run": run.pk,
         "graph": run.graph.name,
+        "accounted": run.graph.accounted,
         "device": run.device,
         "target": run.target,
         "times": Times.MODELLED if run.is_modelled else Times.MEASURED,

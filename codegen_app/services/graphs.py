@@ -33,6 +33,7 @@ from codegen_app.services import (
 from codegen_app.services.stopping import Stoppable
 from scheduler import targets, untrusted
 from scheduler.build.process import Cancellation, Cancelled
+from scheduler.lowering import account
 from scheduler.outcome import MachineError, Stage, UserError
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
@@ -181,7 +182,8 @@ def _record_prepared(
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
     _one_at_a_time()
     # First: where another worker has the row meanwhile, nothing is written.
-    work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
+    accounted = account.summary(scheduled.schedule.lowered)
+    work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled, prepared)
     builds.request_defaults(graph)
     torch_comparisons.request(graph)

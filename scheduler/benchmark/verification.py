@@ -34,7 +34,7 @@ from scheduler.ir.operations import GroupKind, LoopBegin
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.rule import EndlessLoopError
 from scheduler.ir.storage import Array
-from scheduler.lowering import account, lower
+from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Device
 from scheduler.runtime.devices import open_device
@@ -73,9 +73,6 @@ def verify(
     plan = plan_of(bundle)
     bindings = with_read_sizes(bundle.graph, bindings, seed)
     findings: list[Finding] = []
-    for finding in _left_out(plan, bindings):
-        findings.append(finding)
-        on_finding(finding)
     for finding in _kernels(bundle, plan, device, bindings, seed, limits):
         findings.append(finding)
         on_finding(finding)
@@ -84,14 +81,6 @@ def verify(
             findings.append(finding)
             on_finding(finding)
     return findings
-
-
-def _left_out(plan: Schedule, bindings: Bindings) -> Iterator[Finding]:
-    """Nodes that an output needs and nothing computes. Comparing outputs does not reveal them: the
-    reference goes by the same account of what is written."""
-    for node in account.missing(plan.lowered):
-        detail = f"nothing computes {node.target}, which an output needs"
-        yield Finding(node.name, bindings, "", False, np.inf, 0.0, np.inf, detail)
 
 
 def with_read_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:

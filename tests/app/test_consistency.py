@@ -306,6 +306,16 @@ def test_the_facts_of_pages_are_those_of_their_tables(
     assert wrong == []
 
 
+def test_pages_and_ledgers_say_what_became_of_every_node(
+    cases: dict[tuple[str, int], Case],
+) -> None:
+    said = "2 of 2 nodes accounted for: 2 in kernels"
+    for case in cases.values():
+        address = case.graph.get_absolute_url()
+        assert case.page(address).facts["Nodes"] == [said]
+        assert case.twin(address)["accounted"] == _lines(case)[0]["accounted"] == said
+
+
 @pytest.mark.full
 def test_twins_and_ledgers_have_the_figures_of_the_database(
     cases: dict[tuple[str, int], Case],

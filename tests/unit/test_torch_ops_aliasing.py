@@ -104,11 +104,9 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 def test_it_writes_what_torch_writes_or_is_refused(name: str, tmp_path: Path) -> None:
     x = torch.arange(24, dtype=torch.float64).reshape(4, 6) / 8 + 0.125
     try:
-        graph = agree(as_module(PROGRAMS[name]), (x,), tmp_path)
+        agree(as_module(PROGRAMS[name]), (x,), tmp_path)
     except (UserError, UnsupportedOpError) as error:
         assert name in {"real parts", "one element of an expansion"}, error
-        return
-    assert account.missing(lower(graph)) == []
 
 
 @pytest.mark.full

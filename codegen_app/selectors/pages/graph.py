@@ -139,6 +139,7 @@ class GraphPage:
     inputs: tuple[Mapping[str, Any], ...]
     outputs: tuple[str, ...]
     constant_outputs: tuple[Mapping[str, Any], ...]
+    accounted: str
     decisions: tuple[Mapping[str, Any], ...]
     wrapper: str
     bucket: serving.Bucket | None
@@ -276,6 +277,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         inputs=tuple(graph.inputs),
         outputs=tuple(each for each in graph.outputs if isinstance(each, str)),
         constant_outputs=tuple(each for each in graph.outputs if not isinstance(each, str)),
+        accounted=graph.accounted,
         decisions=tuple(graph.decisions),
         wrapper=graph.wrapper,
         bucket=bucket,

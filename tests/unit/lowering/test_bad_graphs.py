@@ -200,3 +200,6 @@ def test_the_verifier_names_the_node_of_a_fault() -> None:
         assert said in str(e.value)
     with pytest.raises(InconsistentError, match="before an operation writes it"):
         verify(replace(lowered, operations=(second, first)))
+    without = replace(lowered, operations=(first,))
+    with pytest.raises(InconsistentError, match=r"^n1 .*: nothing computes it, and an output"):
+        verify(without)
