@@ -37,6 +37,12 @@ _MACHINE_ERROR = re.compile(
     r"|unable to execute command: (?:Killed|Terminated|Hangup|Interrupt|Bus error)).*$",
     re.MULTILINE,
 )
+# A driver whose compiler or linker crashed: by a fault of its own, or for want of memory.
+_CRASH = re.compile(
+    r"^[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: (?:fatal )?error: "
+    r"(?:unable to execute command: |.*command failed (?:due to signal|with exit code (?!1\b)))",
+    re.MULTILINE,
+)
 
 
 def build(
@@ -118,7 +124,7 @@ class _Steps:
     cancellation: Cancellation | None
     log: str = ""
     seconds: float = 0.0
-    killed: bool = False  # over its limits, which says nothing of the source
+    killed: bool = False  # over its limits, or by a crash: the source may not be at fault
     environment: dict[str, str] = field(init=False)
     places: Fence = field(init=False)
 
@@ -165,7 +171,7 @@ class _Steps:
         self.log += done.output
         if done.ok:
             return None
-        self.killed = bool(done.failure)
+        self.killed = bool(done.failure or _CRASH.search(done.output))
         if machine := _machine_error(done):
             return Interrupted(Stage.COMPILE, machine, self.log)
         return Rejected(Stage.COMPILE, self._reason(done), self.log)

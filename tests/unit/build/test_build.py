@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -165,17 +166,25 @@ def test_a_function_that_nothing_offers_is_found_before_loading(
     ("limits", "reason"),
     [
         (Limits(seconds=0.01), "the compiler was stopped after 0.01 s"),
-        (Limits(memory_bytes=64 << 20), "the compiler was ended by SIG"),
+        (Limits(memory_bytes=64 << 20), r"the compiler was ended by SIG|.* command failed"),
     ],
 )
 def test_a_compiler_over_its_limits_is_a_loss_that_is_not_remembered(
     limits: Limits, reason: str, toolchain: Toolchain, cache: CodeCache
 ) -> None:
     target = targets.find("gfx942")
-    assert rejection(
-        build(GEMM, "product", target, toolchain, cache, limits=limits)
-    ).reason.startswith(reason)
+    lost = rejection(build(GEMM, "product", target, toolchain, cache, limits=limits))
+    assert re.match(reason, lost.reason)
     assert not made(build(GEMM, "product", target, toolchain, cache)).cached
+
+
+def test_a_crash_of_the_compiler_is_not_remembered(toolchain: Toolchain, cache: CodeCache) -> None:
+    """It may have been for want of memory."""
+    source = f"#pragma clang __debug crash\n{ADD}"
+    for _ in range(2):
+        lost = rejection(build(source, "add_one", targets.find("gfx942"), toolchain, cache))
+        assert "command failed" in lost.reason, lost
+    assert not any(cache.root.rglob("entry.json"))
 
 
 def test_a_toolchain_without_a_host_c_library_does_not_build_the_emulation(
