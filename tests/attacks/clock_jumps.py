@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from scheduler.build.toolchains import bundled
+from tests.attacks import invariants
 from tests.attacks.kills import Attack, main
 from tests.attacks.site_under_attack import Site
 
@@ -52,6 +53,7 @@ class ClockJumps(Attack):
 
 
 if __name__ == "__main__":
+    invariants.share_no_memory()
     with tempfile.TemporaryDirectory(prefix="kiln-clock-") as folder:
         Path(folder).chmod(0o755)
         sys.exit(main(__doc__, 40, lambda seed: ClockJumps(Path(folder), seed)))

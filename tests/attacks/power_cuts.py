@@ -1,11 +1,11 @@
 """The power fails: ``python -m tests.attacks.power_cuts --count 3``.
 
-A site's files lie on an ext4 file system of their own, of which nothing but what ``fsync`` asked
-for reaches the disk; a database that root starts lies elsewhere, and stays whole. At each cut all
-processes are stopped, the disk is copied as it is, everything is killed, and the site goes on from
-the copy. Models are imported, built and tuned and results sent meanwhile. Then all work completes,
-and nothing that was accepted is lost, doubled or damaged. Needs root, to mount. Ends with 1 where
-anything was, with 2 where it cannot mount.
+A site's files and its database lie on an ext4 file system of their own, of which nothing but what
+``fsync`` asked for reaches the disk. At each cut all processes are stopped, the disk is copied as
+it is, everything is killed, and the site goes on from the copy. Models are imported, built and
+tuned and results sent meanwhile. Then all work completes, and nothing that was accepted is lost,
+doubled or damaged. Needs root, to mount. Ends with 1 where anything was, with 2 where it cannot
+mount.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from codegen_app import postgres
 from tests.app.processes import alive
+from tests.attacks import invariants
 from tests.attacks.kills import Attack, main
 from tests.attacks.site_under_attack import Site, kill
 
@@ -32,31 +34,38 @@ _WRITEBACK = Path("/proc/sys/vm/dirty_writeback_centisecs")
 
 class Disk:
     """A file system in a file. ``place`` is where it is mounted; ``keep`` it where something was
-    found."""
+    found. ``var`` is the site's folder; its database, which root has elsewhere, is here too."""
 
     def __init__(self, folder: Path) -> None:
         self.keep = False
         self.place = folder / "disk"
-        self._image = folder / "image"
+        self.var = self.place / "var"
+        self._database = postgres.cluster_for(self.var).home
+        self.image = folder / "image"
         self.place.mkdir()
-        with self._image.open("wb") as file:
+        with self.image.open("wb") as file:
             file.truncate(3 * 2**30)
-        subprocess.run(["mkfs.ext4", "-q", "-F", str(self._image)], check=True)
+        subprocess.run(["mkfs.ext4", "-q", "-F", str(self.image)], check=True)
 
     def mount(self) -> None:
         """With a journal that is written where ``fsync`` asks for it, not every 5 seconds."""
         options = "loop,commit=3600,data=ordered"
-        subprocess.run(["mount", "-o", options, str(self._image), str(self.place)], check=True)
+        subprocess.run(["mount", "-o", options, str(self.image), str(self.place)], check=True)
+        inside = self.place / "database"
+        for folder in (self.var, inside, self._database):
+            folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "--bind", str(inside), str(self._database)], check=True)
 
-    def unmount(self) -> None:
-        subprocess.run(["umount", str(self.place)], check=True)
+    def unmount(self, *options: str) -> None:
+        for place in (self._database, self.place):
+            subprocess.run(["umount", *options, str(place)], check=True)
 
     def copy(self) -> Path:
         """The disk at one moment: copied again where something was written meanwhile."""
-        copy = self._image.with_name("copy")
+        copy = self.image.with_name("copy")
         for _ in range(_COPIES):
             before = self._written()
-            subprocess.run(["cp", "--sparse=always", str(self._image), str(copy)], check=True)
+            subprocess.run(["cp", "--sparse=always", str(self.image), str(copy)], check=True)
             if self._written() == before:
                 return copy
         raise RuntimeError("the disk is written to by something else")
@@ -64,7 +73,7 @@ class Disk:
     def go_on_from(self, copy: Path) -> None:
         """What was written since the copy never was."""
         self.unmount()
-        copy.replace(self._image)
+        copy.replace(self.image)
         self.mount()
 
     def _written(self) -> str:
@@ -74,11 +83,21 @@ class Disk:
         return " ".join(fields.split()[4:7])
 
 
+class _Site(Site):
+    """Its folder and its database are mounted; ``remove`` leaves that to the disk."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(disk.var)
+
+    def remove(self) -> None:
+        self.kill_all()
+
+
 class PowerCuts(Attack):
     """Each fault is a cut."""
 
     def __init__(self, disk: Disk, seed: int) -> None:
-        super().__init__(Site(disk.place / "var"), seed)
+        super().__init__(_Site(disk), seed)
         self._disk = disk
 
     def disturb(self) -> bool:
@@ -125,16 +144,19 @@ def disk_without_writeback() -> Iterator[Disk]:
         sys.stdout.write(f"no file system can be mounted here ({error}): run this as root\n")
         sys.exit(2)
     try:
-        (disk.place / "var").mkdir()
         yield disk
     finally:
         _WRITEBACK.write_text(before)
-        if not disk.keep:
-            subprocess.run(["umount", "--lazy", str(disk.place)], check=False)
+        if disk.keep:  # the mount ends with this process
+            sys.stdout.write(f"its disk: {disk.image}\n")
+        else:
+            disk.unmount("--lazy")
+            postgres.remove(disk.var)
             shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
+    invariants.share_no_memory()
     with disk_without_writeback() as disk:
         disk.keep = bool(main(__doc__, 3, lambda seed: PowerCuts(disk, seed)))
     sys.exit(disk.keep)

@@ -113,12 +113,16 @@ class Site:
         self._process.send_signal(signal.SIGINT)
         return self._process.wait(_START_LIMIT_S)
 
-    def remove(self) -> None:
-        """Everything, whatever still runs."""
+    def kill_all(self) -> None:
+        """Whatever still runs."""
         if self._process is not None and self._process.poll() is None:
             for pid in self.all_processes():
                 kill(pid)
             self._process.wait()
+
+    def remove(self) -> None:
+        """Everything, whatever still runs."""
+        self.kill_all()
         postgres.remove(self.var)
         shutil.rmtree(self.var)
 
