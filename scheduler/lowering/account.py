@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Graph, Node
 from scheduler.ir.operations import Extern, Lowered
-from scheduler.ir.ops import Elements
 from scheduler.lowering.ops import known
 from scheduler.lowering.sharing import SharedMemory
 
@@ -18,19 +19,18 @@ class Became(StrEnum):
 
     COMPUTED = "in kernels"
     EXTERN = "externs"
-    VIEW = "views, sizes and constants"  # its readers compute where its elements lie
     CHECK = "checks"  # of what the export assumes; it has no value
-    UNREAD = "that nothing reads"
+    FREE = "without work"  # views, sizes, constants, what changes nothing or nobody reads
 
 
 def account(lowered: Lowered) -> dict[str, Became]:
-    """What became of each node, by its name. A node that is needed and missing here is a fault."""
-    graph = lowered.graph
+    """What became of each node, by its name. One that is missing here is a fault: it writes to
+    memory that an output depends on, or has no value and may write to any."""
     externs = {op.node for op in lowered.operations if isinstance(op, Extern)}
     computed = {name for op in lowered.operations for name in op.nodes}
-    needed = _needed(graph)
+    due = _needed_writers(lowered.graph) - lowered.without_work
     found: dict[str, Became] = {}
-    for node in graph.nodes:
+    for node in lowered.graph.nodes:
         if node.name in externs:
             found[node.name] = Became.EXTERN
         elif node.name in computed:
@@ -38,15 +38,13 @@ def account(lowered: Lowered) -> dict[str, Became]:
         elif not node.outputs:
             if known(node.target) is not None:
                 found[node.name] = Became.CHECK
-        elif node.name not in needed:
-            found[node.name] = Became.UNREAD
-        elif _is_view(graph, node):
-            found[node.name] = Became.VIEW
+        elif node.name not in due:
+            found[node.name] = Became.FREE
     return found
 
 
 def summary(lowered: Lowered) -> str:
-    """``21 of 21 nodes accounted for: 15 in kernels, 4 views, sizes and constants, 2 externs``."""
+    """``21 of 21 nodes accounted for: 15 in kernels, 2 externs, 4 without work``."""
     found = account(lowered)
     counts = Counter(found.values())
     parts = ", ".join(f"{counts[one]} {one}" for one in Became if counts[one])
@@ -60,35 +58,24 @@ def missing(lowered: Lowered) -> list[Node]:
     return [node for node in lowered.graph.nodes if node.name not in found]
 
 
-def _needed(graph: Graph) -> set[str]:
-    """Names of the nodes that an output depends on, by their values or by what they write."""
+def _needed_writers(graph: Graph) -> set[str]:
+    """Names of the nodes whose writes an output, or what it depends on, reads for certain: before
+    the next write to the memory, which may replace them."""
     memory = SharedMemory(graph, {})
-    writers: dict[str, list[Node]] = {}  # by the value that the memory was made with
-    for node in graph.nodes:
-        if (written := memory.note(node)) is not None:
-            writers.setdefault(memory.root(written), []).append(node)
-    needed: set[str] = set()
-    seen: set[str] = set()
-    left = list(graph.outputs)
-    while left:
-        name = left.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        makers = [maker] if (maker := graph.makers.get(name)) is not None else []
-        for node in (*makers, *writers.get(memory.root(name), ())):
-            if node.name not in needed:
-                needed.add(node.name)
-                left.extend(node_references(node))
+    written = [memory.note(node) for node in graph.nodes]
+    needed = set()
+    read = {memory.root(name) for name in graph.outputs}  # after the node at hand
+    for node, name in zip(reversed(graph.nodes), reversed(written), strict=True):
+        root = "" if name is None else memory.root(name)
+        if root in read:
+            needed.add(node.name)
+        if root in read or any(memory.root(output) in read for output in node.outputs):
+            read.update(map(memory.root, _read(node)))
+        read.discard(root)
     return needed
 
 
-def _is_view(graph: Graph, node: Node) -> bool:
-    """Whether the node moves elements or makes numbers alone: it may stand in no operation."""
-    if not any(name in graph.tensors for name in node.outputs):
-        return True
-    found = known(node.target)
-    if found is None:
-        return False
-    # A copy of a value to where it is, as an assignment to a view ends with, computes nothing.
-    return found.op.elements is not Elements.COMPUTED or found.op.name == "aten.copy"
+def _read(node: Node) -> Iterator[str]:
+    """The values of which a node reads elements: not the one that it takes the shape of alone."""
+    takes_shape = node.target.startswith("aten.new_") or "_like." in node.target
+    return node_references(replace(node, args=node.args[1:]) if takes_shape else node)

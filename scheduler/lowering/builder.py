@@ -75,6 +75,8 @@ class Builder:
         #: The value that a value's memory was made with: another one for views.
         self.memory_of: Callable[[str], str] = lambda name: name
         self.knows_strides: Callable[[str], bool] = lambda _: True
+        #: Nodes that write to memory: what was there, and what is.
+        self.writes: list[tuple[str, Tensor, Tensor]] = []
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 

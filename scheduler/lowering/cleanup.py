@@ -31,7 +31,19 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         if buffer.kind is not BufferKind.INTERMEDIATE or name in used
     }
     inputs = tuple(n for n, buffer in buffers.items() if buffer.kind is BufferKind.INPUT)
-    return Lowered(b.graph, buffers, tuple(operations), inputs, tuple(names))
+    computed = {name for op in operations for name in op.nodes}
+    without_work = frozenset(
+        node
+        for node, before, after in b.writes
+        if node not in computed and (after.buffer in buffers or _same(b, before, after))
+    )
+    return Lowered(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work)
+
+
+def _same(b: Builder, one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of a shape have the same elements, as far as their trees say."""
+    _, index = b.loops(one.size, "i")
+    return 0 in one.size or one.at(index) == other.at(index)
 
 
 def _without_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:

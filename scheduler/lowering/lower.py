@@ -278,11 +278,12 @@ class _Lowering:
         if written is None:
             return
         before, result = self._values[written], self._values[node.outputs[0]]
+        assert isinstance(before, Tensor) and isinstance(result, Tensor)
+        self._b.writes.append((node.name, before, result))
         seen = self._memory.others(node, written, position)
         self._values[written] = result
         if not seen:
             return
-        assert isinstance(before, Tensor) and isinstance(result, Tensor)
         tensors = {name: self._values[name] for name in seen} | {written: before}
         sharing = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
         try:

@@ -40,15 +40,17 @@ def verify(lowered: Lowered) -> None:
 
     Checked: every buffer has one writer, and it comes before its readers; outputs and inputs
     exist; every index has one expression a dimension, over loops and sizes that are known, and
-    is not outside the buffer wherever that can be decided; types fit; every node that an output
-    needs is computed. Time is linear.
+    is not outside the buffer wherever that can be decided; types fit; what a node writes and an
+    output needs is computed. Time is linear.
     """
     Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
     for name in (*lowered.inputs, *lowered.outputs):
         if name not in lowered.buffers:
             raise InconsistentError(f"{name!r} is an input or output, but no buffer")
     for node in missing(lowered):
-        raise InconsistentError(f"{where(node)}: nothing computes it, and an output needs it")
+        raise InconsistentError(
+            f"{where(node)}: nothing computes what it writes, which an output needs"
+        )
 
 
 class Verifier:

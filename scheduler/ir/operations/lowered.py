@@ -44,7 +44,9 @@ class Lowered:
     """A graph as operations over buffers, in an order that can be run.
 
     ``outputs`` name buffers in the model's order (the same buffer may stand twice, or be an
-    input). ``inputs`` name the buffers of user inputs in the model's order.
+    input). ``inputs`` name the buffers of user inputs in the model's order. ``without_work`` are
+    the nodes that no operation computes since what they write is there already (the floor of
+    integers in place), or is another's result as it lies (a copy of it, into what held another).
     """
 
     graph: Graph
@@ -52,6 +54,7 @@ class Lowered:
     operations: tuple[Operation, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    without_work: frozenset[str] = frozenset()
 
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """The buffers that an extern takes, where its node takes nothing but tensors and each is
