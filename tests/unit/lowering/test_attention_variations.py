@@ -80,3 +80,25 @@ def test_a_mask_of_more_digits_makes_the_softmax_its_own(inside: bool, tmp_path:
     tensors = [torch.randn(1, 2, ROWS, DEPTH, generator=generator) for _ in range(3)]
     mask = torch.randn(ROWS, COLUMNS, dtype=torch.float64, generator=generator)
     agree(as_module(made), (*tensors, mask), tmp_path, least_tolerance=1e-6)
+
+
+EIGHT_BITS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=pytest.mark.full if n >= 4 else ()) for n in range(16)]
+)
+def test_weights_of_another_type_are_what_torch_computes(seed: int, tmp_path: Path) -> None:
+    """A softmax of float64 between products of float32, and weights stored in 8 bits."""
+    rng = random.Random(seed)
+    kept = getattr(torch, rng.choice(EIGHT_BITS)) if rng.random() < 0.6 else torch.float32
+    inside = rng.choice([torch.float32, torch.float64])
+
+    def made(q: Any, k: Any, v: Any) -> Any:
+        scores = masked(random.Random(seed), q @ k.transpose(-1, -2) * DEPTH**-0.5)
+        weights = scores.to(inside).softmax(-1).to(kept).float()
+        return weights @ F.pad(v, (0, 0, 0, scores.shape[-1] - COLUMNS))
+
+    generator = torch.Generator().manual_seed(seed)
+    tensors = tuple(torch.randn(1, 2, ROWS, DEPTH, generator=generator) for _ in range(3))
+    agree(as_module(made), tensors, tmp_path, least_tolerance=1e-6)
