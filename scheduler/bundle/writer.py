@@ -7,8 +7,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import sympy
 
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
@@ -25,6 +28,7 @@ from scheduler.codegen import layout
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule
+from scheduler.ir.graph import Guard, Relation, SymbolInfo
 from scheduler.ir.operations import Lowered
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
@@ -55,7 +59,7 @@ def manifest_of(
     return Manifest(
         graph_name=graph.name,
         graph_digest=graph.digest,
-        symbols=dict(sorted(graph.symbols.items())),
+        symbols=dict(sorted(_symbols(lowered).items())),
         targets=tuple(targets),
         buffers=lowered.buffers,
         kernels={
@@ -75,8 +79,23 @@ def manifest_of(
         split=schedule.split,
         chosen_by=chosen_by,
         float32_matmul_precision=graph.float32_matmul_precision,
-        guards=graph.guards,
+        guards=(*graph.guards, *_guards(lowered)),
     )
+
+
+def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
+    """The sizes, within what the export and the model's ops allow."""
+    given = lowered.graph.symbols
+    names = {expr.name for expr in lowered.nonzero if expr.is_Symbol}
+    least = {name: replace(given[name], minimum=max(given[name].minimum, 1)) for name in names}
+    return {**given, **least}
+
+
+def _guards(lowered: Lowered) -> Iterator[Guard]:
+    """What the model's ops need of sizes that are none of the export's own."""
+    for expr in lowered.nonzero:
+        if not expr.is_Symbol:
+            yield Guard((Relation(expr, ">=", sympy.Integer(1)),))
 
 
 def _mutations(lowered: Lowered) -> tuple[MutationEntry, ...]:

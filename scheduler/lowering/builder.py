@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
 from scheduler.lowering import layout, trees
-from scheduler.lowering.errors import ContradictionError
+from scheduler.lowering.errors import ContradictionError, Unsupported
 from scheduler.lowering.tensor import After, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
@@ -77,6 +77,8 @@ class Builder:
         self.knows_strides: Callable[[str], bool] = lambda _: True
         #: Nodes that write to memory: what was there, and what is.
         self.writes: list[tuple[str, Tensor, Tensor]] = []
+        #: Sizes at which torch raises when they are 0, in order.
+        self.nonzero: dict[Expr, None] = {}
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 
@@ -116,6 +118,18 @@ class Builder:
                 f"the graph says shape {layout.shape(known)} for {name}, "
                 f"but its arguments make {layout.shape(size)}"
             )
+
+    def need_elements(self, size: Sequence[Expr], dims: Iterable[int]) -> None:
+        """Note that torch raises where one of these dimensions is 0: a greatest element, say, is
+        none of no elements. ``Unsupported`` where that cannot be seen before the data are."""
+        for extent in (size[dim] for dim in dims):
+            if is_nonnegative(extent - 1, self.sizes):
+                continue
+            for factor in sympy.Mul.make_args(extent):
+                if not factor.is_Symbol and unbacked(factor):
+                    raise Unsupported(f"whether it has {extent} elements depends on data")
+                if not factor.is_Integer:
+                    self.nonzero[factor] = None
 
     def check_made(self, size: Sequence[Expr], output: int = 0) -> None:
         """``check_shape`` of an output of the node."""

@@ -37,7 +37,10 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         for node, before, after in b.writes
         if node not in computed and (after.buffer in buffers or _same(b, before, after))
     )
-    return Lowered(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work)
+    return Lowered(
+        *(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work),
+        nonzero=tuple(b.nonzero),
+    )
 
 
 def _same(b: Builder, one: Tensor, other: Tensor) -> bool:

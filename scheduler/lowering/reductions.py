@@ -176,6 +176,7 @@ def extreme(kind: ReductionKind) -> Callable[..., Any]:
             return extreme_of_two(of_two)(b, self, other)
         meta = b.meta()
         dims = dims_of(dim, self.rank)
+        b.need_elements(self.size, dims)
         whole = kind
         if self.dtype is DType.BOOL:
             whole = ReductionKind.ANY if kind is ReductionKind.MAX else ReductionKind.ALL
@@ -206,7 +207,9 @@ def _arg(
 
 def arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return _arg(b, self, dims_of(dim, self.rank), kind, 0)
+        dims = dims_of(dim, self.rank)
+        b.need_elements(self.size, dims)
+        return _arg(b, self, dims, kind, 0)
 
     return rule
 
@@ -323,6 +326,8 @@ def norm(
         size = call("abs", x)
         return size if order in (1, *kinds) else call("pow", size, const(order, held))
 
+    if order in kinds:
+        b.need_elements(self.size, dims_of(dim, self.rank))
     greatest = of_sizes(self, dims_of(dim, self.rank))
 
     def after(acc: Value, index: Index) -> Value:

@@ -72,6 +72,7 @@ def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = Fa
     if self.rank == 0:
         return found
     at, last = axis(dim, self.rank), as_expr(k) - 1
+    b.need_elements(self.size, (at,))
     values, indices = (cut(part, at, last, _ONE) for part in found)
     size = b.meta().size
     return reshape(b, values, size), reshape(b, indices, size)
@@ -84,6 +85,8 @@ def median(*, ignores_nan: bool) -> Callable[..., Any]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         assert b.node is not None
         if len(b.node.outputs) > 1:
+            if self.rank:
+                b.need_elements(self.size, (axis(int(dim), self.rank),))
             return _middle(b, self, int(dim), ignores_nan)
         count = product(self.size)
         if count == 0:
@@ -163,6 +166,7 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     if self.rank == 0:
         return ordered(b, self, dim)
     at = axis(dim, self.rank)
+    b.need_elements(self.size, (at,))
     values, indices = ordered(b, self, at)
 
     def start(index: Index) -> Value:
@@ -205,6 +209,7 @@ def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
         flat = dim is None or self.rank == 0
         tensor = reshape(b, self, (product(self.size),)) if flat else self
         at = 0 if flat else axis(dim, self.rank)
+        b.need_elements(tensor.size, (at,))
         made = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
         return stored(b, made.result())
 

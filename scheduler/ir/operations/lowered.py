@@ -47,6 +47,7 @@ class Lowered:
     input). ``inputs`` name the buffers of user inputs in the model's order. ``without_work`` are
     the nodes that no operation computes since what they write is there already (the floor of
     integers in place), or is another's result as it lies (a copy of it, into what held another).
+    ``nonzero`` are sizes at which the model raises an error in torch when they are 0.
     """
 
     graph: Graph
@@ -55,6 +56,7 @@ class Lowered:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     without_work: frozenset[str] = frozenset()
+    nonzero: tuple[Expr, ...] = ()
 
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """The buffers that an extern takes, where its node takes nothing but tensors and each is
