@@ -235,9 +235,10 @@ def _dangling(connection: Any) -> Iterator[str]:
         connection,
         "codegen_app_tuningtask AS t WHERE state = 'done' AND NOT EXISTS"
         " (SELECT FROM codegen_app_candidate AS c WHERE c.task_id = t.id AND c.chosen)"
-        # Where the kills used up the budget all candidates are cancelled: there is no choice.
-        " AND coalesce((SELECT bool_or(c.state <> 'cancelled') FROM codegen_app_candidate AS c"
-        " WHERE c.task_id = t.id), true)",
+        # Where the kills used up the budget nothing was measured: there is no choice.
+        " AND ((SELECT budget_s FROM codegen_app_tuningrun AS r WHERE r.id = t.run_id) IS NULL"
+        " OR EXISTS (SELECT FROM codegen_app_candidate AS c"
+        " WHERE c.task_id = t.id AND c.result_id IS NOT NULL))",
     )
     if undecided:
         yield f"{undecided} problems that are done and without a choice"
