@@ -34,14 +34,15 @@ def load(file: Path, graph: Graph) -> Any:
 
 
 def _load(file: Path, models: Sequence[PurePosixPath]) -> Any:
-    """The one program in a file; torch's own function takes none of another name than ``model``."""
+    """The one program in a file. ``torch.export.load`` takes none of another name than ``model``,
+    and says of one that it cannot read nothing but that."""
     import torch  # noqa: PLC0415 -- seconds, and not everywhere
 
-    if not models or models[0].name == "model.json":
+    if not models:  # as torch wrote files before 2.8
         return torch.export.load(file)
-    from torch.export.pt2_archive import _package  # noqa: PLC0415 -- as above
+    from torch.export.pt2_archive._package import load_pt2  # noqa: PLC0415 -- as above
 
-    (program,) = _package.load_pt2(str(file)).exported_programs.values()
+    (program,) = load_pt2(str(file)).exported_programs.values()
     return program
 
 
