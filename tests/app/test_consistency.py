@@ -312,7 +312,7 @@ def test_pages_and_ledgers_say_what_became_of_every_node(
     said = "2 of 2 nodes accounted for: 2 in kernels"
     for case in cases.values():
         address = case.graph.get_absolute_url()
-        assert case.page(address).facts["Nodes"] == [said]
+        assert case.page(address).facts["Graph nodes"] == [said]
         assert case.twin(address)["accounted"] == _lines(case)[0]["accounted"] == said
 
 
