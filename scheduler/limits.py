@@ -36,6 +36,9 @@ MAX_VALUES = 400_000
 MAX_SYMBOLS = 256
 MAX_GUARDS = 4096  # that an export lists
 MAX_RANK = 64
+# One size among the factors of a tensor's number of elements: SymPy compares polynomials by their
+# roots, which takes a second at this degree, and four times as long at 8.
+MAX_SIZE_DEGREE = 6
 MAX_GRAPH_NESTING = 8  # of graphs in graphs
 MAX_ARGUMENTS = 1024  # of one node, the parts of lists among them
 MAX_OUTPUTS = 1024  # of one node

@@ -119,9 +119,9 @@ def shaped_sizes(
     dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
     for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
         for size in sorted(s.name for s in expr.free_symbols):
-            factor, rest = expr.coeff(symbol(size)), expr.subs(symbol(size), 0)
-            linear = factor.is_Integer and rest.is_Integer and factor > 0
-            if linear and expr - factor * symbol(size) - rest == 0:
+            factor = expr.coeff(symbol(size))
+            rest = expr - factor * symbol(size)
+            if factor.is_Integer and rest.is_Integer and factor > 0:
                 found.setdefault(size, ShapedSize(size, name, axis, int(factor), int(rest)))
     return tuple(found[size] for size in symbols if size in found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -17,13 +18,14 @@ from scheduler.ir.graph import (
     Subgraph,
     TensorMeta,
 )
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.functions import degrees, evaluate
 from scheduler.ir.index.parsing import check_name, shown
 from scheduler.limits import (
     INT64_END,
     MAX_GRAPH_NESTING,
     MAX_NODES,
     MAX_RANK,
+    MAX_SIZE_DEGREE,
     MAX_SYMBOLS,
     MAX_VALUES,
 )
@@ -152,6 +154,12 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
         raise UserError(f"{where} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
         raise UserError(f"{where} has {len(meta.size)} dimensions; at most {MAX_RANK}")
+    for symbol, degree in sum(map(degrees, meta.size), Counter()).items():
+        if degree > MAX_SIZE_DEGREE:
+            raise UserError(
+                f"{where}: its number of elements has {symbol} to the power of {degree}; at most "
+                f"{MAX_SIZE_DEGREE}"
+            )
     size = sizes.values(where, meta.size)
     stride = sizes.values(where, meta.stride)
     for value, expr in zip((*size, *stride), (*meta.size, *meta.stride), strict=True):

@@ -23,6 +23,7 @@ from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Axis, Lowered, Operation, ViewOf
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.lowering.interpret import view_value
+from scheduler.outcome import UserError
 
 #: Points of the loops that one condition and the indices beside it depend on; beyond these,
 #: nothing is counted.
@@ -178,7 +179,10 @@ def _counted(part: _Part, sizes: Sizes, lowered: Lowered, bindings: Bindings) ->
     axes = tuple(Axis(v, sympy.Integer(sizes[v])) for v in sorted(part.axes, key=str))
 
     def over_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        return view_value(ViewOf(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
+        try:
+            return view_value(ViewOf(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
+        except OverflowError:
+            raise UserError("an index has more than 64 bits") from None
 
     points = prod(sizes[axis] for axis in part.axes)
     used = np.ones(points, dtype=bool)

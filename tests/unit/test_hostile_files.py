@@ -30,6 +30,14 @@ def test_mutated_files_are_made_or_refused_in_one_line(tmp_path: Path, start: in
         take(path)
 
 
+@pytest.mark.parametrize("index", [2703, 4388, 6060])
+def test_files_that_once_got_through_do_so_no_more(tmp_path: Path, index: int) -> None:
+    """A size within a division, a size to the 39th power, an index of more than 64 bits."""
+    path = tmp_path / "model.pt2"
+    path.write_bytes(hostile_file(41, index))
+    take(path)
+
+
 def _with(node: dict[str, Any], *values: dict[str, Any]) -> dict[str, Any]:
     """relu(linear(x)), and one node more that is an output beside it."""
     document = copy.deepcopy(model())

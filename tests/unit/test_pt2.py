@@ -378,6 +378,12 @@ BAD: dict[str, tuple[Damage, str]] = {
         ),
         "value 'x' is larger than any memory",
     ),
+    "a size to a high power": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
+            0, _expr(f"Mul({_power(S27, 4)}, Add({_power(S27, 3)}, Integer(1)))", 3)
+        ),
+        "value 'x': its number of elements has s27 to the power of 7; at most 6",
+    ),
     "negative at the example's sizes": (
         lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
             0, _expr(f"Add({S27}, Integer(-9))", 3)

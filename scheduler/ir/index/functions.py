@@ -8,9 +8,11 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 from __future__ import annotations
 
 import math
+import operator
 import re
+from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import sympy
@@ -89,6 +91,19 @@ class Mod(sympy.Function):  # type: ignore[misc]
 
     def _eval_is_nonnegative(self) -> bool | None:
         return True if self.args[1].is_nonnegative else None
+
+
+@lru_cache(maxsize=65_536)
+def degrees(expr: Expr) -> Counter[str]:
+    """How often each symbol is a factor, at most: ``(s0 + 1)*s0*s1`` has s0 twice and s1 once."""
+    if expr.is_Symbol:
+        return Counter({expr.name: 1})
+    parts = [degrees(part) for part in expr.args]
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        return Counter({name: n * int(expr.exp) for name, n in parts[0].items()})
+    if expr.is_Mul:
+        return sum(parts, Counter())
+    return reduce(operator.or_, parts, Counter())
 
 
 def as_expr(value: int | Expr) -> Expr:

@@ -20,10 +20,10 @@ from scheduler.bundle.reader import Bundle
 from scheduler.bundle.writer import wrapper_of
 from scheduler.commands.run import read_inputs
 from scheduler.frontends.guards import read_guards
-from scheduler.ir.bindings import check_bindings, hints, trial_bindings
+from scheduler.ir.bindings import ShapedSize, check_bindings, hints, shaped_sizes, trial_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo, TensorMeta
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json
 from scheduler.outcome import UserError
 from scheduler.targets import find
@@ -191,6 +191,15 @@ def test_the_line_says_which_dimension_and_what_is_allowed(
     _, bundle, wrapper, _ = case
     for line in lines_of(bundle, wrapper, tmp_path, *shapes):
         assert says in line, line
+
+
+def test_a_size_within_a_division_is_given_by_no_dimension() -> None:
+    n = symbol("n")
+    shapes = {
+        "x": [sympy.Max(1, Mod(sympy.Integer(1), n)), FloorDiv(n, sympy.Integer(2))],
+        "y": [n * n, 3 * n - 1],
+    }
+    assert shaped_sizes(shapes, ["n"]) == (ShapedSize("n", "y", 1, 3, -1),)
 
 
 @pytest.mark.parametrize("context", ["[[1]]", "[{}]", "[null]", "3", "{"])
