@@ -36,8 +36,8 @@ MAX_VALUES = 400_000
 MAX_SYMBOLS = 256
 MAX_GUARDS = 4096  # that an export lists
 MAX_RANK = 64
-# One size among the factors of a tensor's number of elements: SymPy compares polynomials by their
-# roots, which takes a second at this degree, and four times as long at 8.
+# Degree of a tensor's number of elements in one size. SymPy compares polynomials by isolating
+# their roots, which takes a second at degree 6 and four times as long at degree 8.
 MAX_SIZE_DEGREE = 6
 MAX_GRAPH_NESTING = 8  # of graphs in graphs
 MAX_ARGUMENTS = 1024  # of one node, the parts of lists among them

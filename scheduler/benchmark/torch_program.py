@@ -34,11 +34,11 @@ def load(file: Path, graph: Graph) -> Any:
 
 
 def _load(file: Path, models: Sequence[PurePosixPath]) -> Any:
-    """The one program in a file. ``torch.export.load`` takes none of another name than ``model``,
-    and says of one that it cannot read nothing but that."""
+    """The only program in a file. ``torch.export.load`` requires the name ``model``, and logs the
+    reason of a failure instead of raising it."""
     import torch  # noqa: PLC0415 -- seconds, and not everywhere
 
-    if not models:  # as torch wrote files before 2.8
+    if not models:  # written by torch before 2.8
         return torch.export.load(file)
     from torch.export.pt2_archive._package import load_pt2  # noqa: PLC0415 -- as above
 

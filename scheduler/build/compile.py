@@ -37,7 +37,7 @@ _MACHINE_ERROR = re.compile(
     r"|unable to execute command: (?:Killed|Terminated|Hangup|Interrupt|Bus error)).*$",
     re.MULTILINE,
 )
-# A driver whose compiler or linker crashed: by a fault of its own, or for want of memory.
+# The driver's message when its compiler or linker crashed: a bug, or out of memory.
 _CRASH = re.compile(
     r"^[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: (?:fatal )?error: "
     r"(?:unable to execute command: |.*command failed (?:due to signal|with exit code (?!1\b)))",
@@ -124,7 +124,7 @@ class _Steps:
     cancellation: Cancellation | None
     log: str = ""
     seconds: float = 0.0
-    killed: bool = False  # over its limits, or by a crash: the source may not be at fault
+    killed: bool = False  # over its limits, or crashed: perhaps not because of the source
     environment: dict[str, str] = field(init=False)
     places: Fence = field(init=False)
 

@@ -84,7 +84,7 @@ def manifest_of(
 
 
 def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
-    """The sizes, within what the export and the model's ops allow."""
+    """The sizes, with the bounds of the export and of the model's ops."""
     given = lowered.graph.symbols
     names = {expr.name for expr in lowered.nonzero if expr.is_Symbol}
     least = {name: replace(given[name], minimum=max(given[name].minimum, 1)) for name in names}
@@ -92,7 +92,7 @@ def _symbols(lowered: Lowered) -> dict[str, SymbolInfo]:
 
 
 def _guards(lowered: Lowered) -> Iterator[Guard]:
-    """What the model's ops need of sizes that are none of the export's own."""
+    """Conditions of the model's ops on expressions of sizes."""
     for expr in lowered.nonzero:
         if not expr.is_Symbol:
             yield Guard((Relation(expr, ">=", sympy.Integer(1)),))

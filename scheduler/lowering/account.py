@@ -19,13 +19,13 @@ class Became(StrEnum):
 
     COMPUTED = "in kernels"
     EXTERN = "externs"
-    CHECK = "checks"  # of what the export assumes; it has no value
-    FREE = "without work"  # views, sizes, constants, what changes nothing or nobody reads
+    CHECK = "checks"  # of the export's assumptions; no outputs
+    FREE = "without work"  # views, sizes, constants, writes that change nothing, unread values
 
 
 def account(lowered: Lowered) -> dict[str, Became]:
-    """What became of each node, by its name. One that is missing here is a fault: it writes to
-    memory that an output depends on, or has no value and may write to any."""
+    """What became of each node, by its name. A node that is missing from the result was lost: its
+    write is read later, or it has no outputs and is not known."""
     externs = {op.node for op in lowered.operations if isinstance(op, Extern)}
     computed = {name for op in lowered.operations for name in op.nodes}
     due = _needed_writers(lowered.graph) - lowered.without_work
@@ -52,15 +52,15 @@ def summary(lowered: Lowered) -> str:
 
 
 def missing(lowered: Lowered) -> list[Node]:
-    """The nodes that are not accounted for. Comparing outputs would not reveal them: the reference
-    goes by the same account of what is written."""
+    """The nodes that are not accounted for. Comparing outputs does not find them, since the
+    reference follows writes by the same rules."""
     found = account(lowered)
     return [node for node in lowered.graph.nodes if node.name not in found]
 
 
 def _needed_writers(graph: Graph) -> set[str]:
-    """Names of the nodes whose writes an output, or what it depends on, reads for certain: before
-    the next write to the memory, which may replace them."""
+    """Names of the nodes whose writes are certainly read: by an output or a node that an output
+    depends on, before the next write to the same memory, which may overwrite them."""
     memory = SharedMemory(graph, {})
     written = [memory.note(node) for node in graph.nodes]
     needed = set()
@@ -76,6 +76,6 @@ def _needed_writers(graph: Graph) -> set[str]:
 
 
 def _read(node: Node) -> Iterator[str]:
-    """The values of which a node reads elements: not the one that it takes the shape of alone."""
+    """The values whose elements a node reads: ``zeros_like`` and ``new_zeros`` read a shape."""
     takes_shape = node.target.startswith("aten.new_") or "_like." in node.target
     return node_references(replace(node, args=node.args[1:]) if takes_shape else node)

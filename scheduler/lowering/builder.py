@@ -75,9 +75,9 @@ class Builder:
         #: The value that a value's memory was made with: another one for views.
         self.memory_of: Callable[[str], str] = lambda name: name
         self.knows_strides: Callable[[str], bool] = lambda _: True
-        #: Nodes that write to memory: what was there, and what is.
+        #: Nodes that write in place, with the tensor before and after the write.
         self.writes: list[tuple[str, Tensor, Tensor]] = []
-        #: Sizes at which torch raises when they are 0, in order.
+        #: Sizes that must not be 0, in order.
         self.nonzero: dict[Expr, None] = {}
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
@@ -120,8 +120,8 @@ class Builder:
             )
 
     def need_elements(self, size: Sequence[Expr], dims: Iterable[int]) -> None:
-        """Note that torch raises where one of these dimensions is 0: a greatest element, say, is
-        none of no elements. ``Unsupported`` where that cannot be seen before the data are."""
+        """Record that torch raises if one of these dimensions is 0, as ``amax`` does. Raises
+        ``Unsupported`` if the size depends on data in another way than as a factor."""
         for extent in (size[dim] for dim in dims):
             if is_nonnegative(extent - 1, self.sizes):
                 continue

@@ -44,7 +44,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
 
 
 def _same(b: Builder, one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of a shape have the same elements, as far as their trees say."""
+    """Whether two tensors of one shape are known to have equal elements: their trees are equal."""
     _, index = b.loops(one.size, "i")
     return 0 in one.size or one.at(index) == other.at(index)
 

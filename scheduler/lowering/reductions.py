@@ -326,9 +326,10 @@ def norm(
         size = call("abs", x)
         return size if order in (1, *kinds) else call("pow", size, const(order, held))
 
+    dims = dims_of(dim, self.rank)
     if order in kinds:
-        b.need_elements(self.size, dims_of(dim, self.rank))
-    greatest = of_sizes(self, dims_of(dim, self.rank))
+        b.need_elements(self.size, dims)
+    greatest = of_sizes(self, dims)
 
     def after(acc: Value, index: Index) -> Value:
         if order == 2:
@@ -340,7 +341,7 @@ def norm(
     return reduce(
         b,
         self,
-        dims_of(dim, self.rank),
+        dims,
         kinds.get(order, ReductionKind.SUM),
         dtype=meta.dtype,
         accumulate=held,

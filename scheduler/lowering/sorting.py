@@ -20,7 +20,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.pointwise import stored
-from scheduler.lowering.reductions import reduce
+from scheduler.lowering.reductions import dims_of, reduce
 from scheduler.lowering.scans import running
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -85,8 +85,7 @@ def median(*, ignores_nan: bool) -> Callable[..., Any]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         assert b.node is not None
         if len(b.node.outputs) > 1:
-            if self.rank:
-                b.need_elements(self.size, (axis(int(dim), self.rank),))
+            b.need_elements(self.size, dims_of(dim, self.rank))
             return _middle(b, self, int(dim), ignores_nan)
         count = product(self.size)
         if count == 0:

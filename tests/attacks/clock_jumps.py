@@ -53,7 +53,7 @@ class ClockJumps(Attack):
 
 
 if __name__ == "__main__":
-    invariants.share_no_memory()
+    invariants.isolate_shared_memory()
     with tempfile.TemporaryDirectory(prefix="kiln-clock-") as folder:
         Path(folder).chmod(0o755)
         sys.exit(main(__doc__, 40, lambda seed: ClockJumps(Path(folder), seed)))

@@ -55,9 +55,9 @@ class Surroundings:
         )
 
 
-def share_no_memory() -> None:
-    """As root: from now on this process and what it starts have shared memory of their own, and
-    none of another's is counted; without root's rights nothing else may run meanwhile."""
+def isolate_shared_memory() -> None:
+    """Give this process and its children their own shared memory, so that other processes' is not
+    counted. Needs root; without it nothing else may use shared memory during the attack."""
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)

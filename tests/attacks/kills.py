@@ -229,5 +229,5 @@ def report(seed: int, attack: Attack, found: list[str], seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    invariants.share_no_memory()
+    invariants.isolate_shared_memory()
     sys.exit(main(__doc__, 500, lambda seed: Attack(Site(), seed)))

@@ -33,8 +33,8 @@ _WRITEBACK = Path("/proc/sys/vm/dirty_writeback_centisecs")
 
 
 class Disk:
-    """A file system in a file. ``place`` is where it is mounted; ``keep`` it where something was
-    found. ``var`` is the site's folder; its database, which root has elsewhere, is here too."""
+    """A file system in a file, mounted at ``place``. It holds the site's folder ``var`` and its
+    database, which root's sites have under /var/lib. ``keep``: do not delete it."""
 
     def __init__(self, folder: Path) -> None:
         self.keep = False
@@ -84,7 +84,7 @@ class Disk:
 
 
 class _Site(Site):
-    """Its folder and its database are mounted; ``remove`` leaves that to the disk."""
+    """Its folder and its database are mounted, and are removed with the disk."""
 
     def __init__(self, disk: Disk) -> None:
         super().__init__(disk.var)
@@ -156,7 +156,7 @@ def disk_without_writeback() -> Iterator[Disk]:
 
 
 if __name__ == "__main__":
-    invariants.share_no_memory()
+    invariants.isolate_shared_memory()
     with disk_without_writeback() as disk:
         disk.keep = bool(main(__doc__, 3, lambda seed: PowerCuts(disk, seed)))
     sys.exit(disk.keep)

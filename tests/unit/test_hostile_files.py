@@ -31,7 +31,7 @@ def test_mutated_files_are_made_or_refused_in_one_line(tmp_path: Path, start: in
 
 
 @pytest.mark.parametrize("index", [2703, 4388, 6060])
-def test_files_that_once_got_through_do_so_no_more(tmp_path: Path, index: int) -> None:
+def test_files_that_once_failed_are_made_or_refused(tmp_path: Path, index: int) -> None:
     """A size within a division, a size to the 39th power, an index of more than 64 bits."""
     path = tmp_path / "model.pt2"
     path.write_bytes(hostile_file(41, index))

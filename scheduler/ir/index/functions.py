@@ -95,7 +95,7 @@ class Mod(sympy.Function):  # type: ignore[misc]
 
 @lru_cache(maxsize=65_536)
 def degrees(expr: Expr) -> Counter[str]:
-    """How often each symbol is a factor, at most: ``(s0 + 1)*s0*s1`` has s0 twice and s1 once."""
+    """An upper bound of the degree in each symbol: ``(s0 + 1)*s0*s1`` is of degree 2 in s0."""
     if expr.is_Symbol:
         return Counter({expr.name: 1})
     parts = [degrees(part) for part in expr.args]

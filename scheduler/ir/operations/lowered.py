@@ -45,9 +45,9 @@ class Lowered:
 
     ``outputs`` name buffers in the model's order (the same buffer may stand twice, or be an
     input). ``inputs`` name the buffers of user inputs in the model's order. ``without_work`` are
-    the nodes that no operation computes since what they write is there already (the floor of
-    integers in place), or is another's result as it lies (a copy of it, into what held another).
-    ``nonzero`` are sizes at which the model raises an error in torch when they are 0.
+    in-place nodes that need no operation: they write the value that is already there (``floor_``
+    of integers), or copy another node's result as a whole. ``nonzero`` are sizes that must not be
+    0, since torch raises.
     """
 
     graph: Graph

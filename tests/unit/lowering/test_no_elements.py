@@ -1,4 +1,4 @@
-"""What torch computes of no elements is computed; where it raises, the size is refused."""
+"""Ops on empty dimensions: what torch computes is computed, and where it raises 0 is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OPS: dict[str, Callable[[Any], Any]] = {
     "name",
     [pytest.param(n, marks=() if n in {"argmax", "sum"} else pytest.mark.full) for n in OPS],
 )
-def test_a_size_of_nothing_is_refused_where_torch_raises(name: str, tmp_path: Path) -> None:
+def test_an_empty_dimension_is_refused_where_torch_raises(name: str, tmp_path: Path) -> None:
     op = OPS[name]
     try:
         op(torch.empty(0, 3))
