@@ -32,7 +32,7 @@ from scheduler.ir.graph import Graph
 from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import GroupKind, LoopBegin
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import EndlessLoopError
+from scheduler.ir.reference.rule import EndlessLoopError, FailedAssertionError
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -165,7 +165,8 @@ def _whole_graph(
     try:
         expected = Expected(graph, inputs, bindings, graph_tolerance(plan, bindings), seed)
     except UserError as error:
-        if not isinstance(error, EndlessLoopError) and not any(map(is_unbacked, bindings)):
+        expected_errors = EndlessLoopError | FailedAssertionError
+        if not isinstance(error, expected_errors) and not any(map(is_unbacked, bindings)):
             raise
         return [
             not_checked(

@@ -94,6 +94,9 @@ class BundleRun:
             if not self._is_missing(call, entry):
                 self._call(call, entry)
         self._device.synchronize()
+        for each in manifest.assertions:
+            if each.buffer not in self.missing and not self.read(each.buffer)[each.place]:
+                raise UserError(each.failure)
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
         if manifest.outputs and not outputs:
             name = manifest.outputs[0]

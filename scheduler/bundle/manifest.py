@@ -25,7 +25,7 @@ from scheduler.codegen.program import Step, program
 from scheduler.ir.graph import ConstantOutput, Expr, Guard, MatmulPrecision, SymbolInfo
 from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr
-from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.ir.operations import Assertion, Buffer, BufferKind
 from scheduler.ir.serialize import constant_from_json, constant_to_json
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ class Manifest:
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST  # the graph's
     guards: tuple[Guard, ...] = ()  # the graph's
+    assertions: tuple[Assertion, ...] = ()  # read when all is done
 
     @property
     def program(self) -> tuple[Step, ...]:
@@ -234,7 +235,8 @@ def _codec() -> Converter:
         ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
     )
     sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
-    renamed(codec, Manifest, where_default=(*sometimes, "float32_matmul_precision"))
+    last = ("float32_matmul_precision", "assertions")
+    renamed(codec, Manifest, where_default=(*sometimes, *last))
     return codec
 
 

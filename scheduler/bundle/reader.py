@@ -83,6 +83,7 @@ def _check_names(manifest: Manifest, path: Path) -> None:
                 raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
     filled = [name for e in manifest.externs for name in (*e.outputs, *e.inputs)]
     filled += [name for loop in manifest.loops for name in _buffers_of(loop)]
+    filled += [each.buffer for each in manifest.assertions]
     for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not there")

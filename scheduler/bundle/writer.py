@@ -80,6 +80,7 @@ def manifest_of(
         chosen_by=chosen_by,
         float32_matmul_precision=graph.float32_matmul_precision,
         guards=(*graph.guards, *_guards(lowered)),
+        assertions=lowered.assertions,
     )
 
 

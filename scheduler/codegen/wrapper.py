@@ -26,7 +26,7 @@ from scheduler.ir.graph import Constant, Guard, Relation, with_constants
 from scheduler.ir.guards import parse_guard, print_guard, sizes_of
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.ir.operations import size_buffer
+from scheduler.ir.operations import Assertion, size_buffer
 from scheduler.ir.random import BLOCKS, SEED, defaults
 from scheduler.ir.serialize import constant_from_json
 from scheduler.limits import MAX_ITERATIONS
@@ -214,6 +214,7 @@ class _Wrapper:
                 yield f"run.device.free({pointer})"
             place += 1
         yield "run.device.synchronize()"
+        yield from self._asserted()
         all_results = self._all_returned(self._result, _python_constant)
         results = f"({', '.join(all_results)}{',' if all_results else ''})"
         written = [(name, made) for name, made in self._written if made not in self._missing]
@@ -227,6 +228,12 @@ class _Wrapper:
         yield "}"
         yield "run.write_back(inputs, written)"
         yield "return results"
+
+    def _asserted(self) -> Iterator[str]:
+        for each in self._manifest.get("assertions", ()):
+            if each["buffer"] not in self._missing:
+                yield f"if not {self._result(each['buffer'])}[{each['place']}]:"
+                yield f"    raise SystemExit({Assertion(**each).failure!r})"
 
     def _all_returned(
         self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]

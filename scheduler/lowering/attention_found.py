@@ -54,7 +54,7 @@ def with_attention(lowered: Lowered) -> Lowered:
     if not made:
         return lowered
     operations = [made.get(operation.name, operation) for operation in lowered.operations]
-    kept = live(operations, lowered.outputs)
+    kept = live(operations, lowered.results)
     used = {name for operation in kept for name in (*operation.reads, *operation.writes)}
     results = {store.buffer for each in made.values() for store in each.stores}
     buffers = {
@@ -70,7 +70,7 @@ class _Uses:
 
     def __init__(self, lowered: Lowered) -> None:
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
-        self._outputs = set(lowered.outputs)
+        self._outputs = set(lowered.results)
         self._readers: dict[str, set[str]] = {}
         self._parts: dict[str, int] = {}
         self._order: dict[str, int] = {}

@@ -79,6 +79,8 @@ class Builder:
         self.writes: list[tuple[str, Tensor, Tensor]] = []
         #: Sizes that must not be 0, in order.
         self.nonzero: dict[Expr, None] = {}
+        #: What the model asserts: the node, its message, a boolean.
+        self.assertions: list[tuple[str, str, Value]] = []
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 
@@ -130,6 +132,13 @@ class Builder:
                     raise Unsupported(f"whether it has {extent} elements depends on data")
                 if not factor.is_Integer:
                     self.nonzero[factor] = None
+
+    def assert_true(self, value: Value, message: str) -> None:
+        """Note what the model asserts, unless that holds at all sizes."""
+        assert self.node is not None
+        value = simplify_tree(value, self.sizes)
+        if not trees.is_always_true(value, self.graph.symbols):
+            self.assertions.append((self.node.name, message, value))
 
     def check_made(self, size: Sequence[Expr], output: int = 0) -> None:
         """``check_shape`` of an output of the node."""

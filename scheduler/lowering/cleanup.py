@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Buffer, BufferKind, Lowered, Operation, live
+from scheduler.ir.operations import Assertion, Buffer, BufferKind, Lowered, Operation, live
+from scheduler.ir.values import Value
 from scheduler.lowering import layout, numbers, trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.tensor import Tensor
+from scheduler.lowering.tensor import Index, Tensor
 
 
 def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
@@ -23,7 +25,9 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         made = numbers.scalar(trees.index_value(value)) if size else value
         assert isinstance(made, Tensor)
         names.append(_output(b, name, made))
-    operations = _without_unread(live(b.operations, names), names)
+    assertions = _assertions(b)
+    results = [*names, *(each.buffer for each in assertions)]
+    operations = _without_unread(live(b.operations, results), results)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
@@ -40,6 +44,30 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     return Lowered(
         *(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work),
         nonzero=tuple(b.nonzero),
+        assertions=assertions,
+    )
+
+
+def _assertions(b: Builder) -> tuple[Assertion, ...]:
+    """All that the model asserts in one buffer, which one operation fills."""
+    if not b.assertions:
+        return ()
+    nodes, _, values = zip(*b.assertions, strict=True)
+    b.sources = nodes
+
+    def read(index: Index) -> Value:
+        found = values[-1]
+        for place, value in enumerate(values[:-1]):
+            here = trees.call("eq", trees.index_value(index[0]), trees.index_value(place))
+            found = trees.call("where", here, value, found)
+        return found
+
+    buffer = b.pointwise((sympy.Integer(len(values)),), DType.BOOL, read).buffer
+    made = replace(b.buffers[buffer], kind=BufferKind.OUTPUT, source_name="assertions")
+    b.buffers[buffer] = made
+    return tuple(
+        Assertion(buffer, place, node, message)
+        for place, (node, message, _) in enumerate(b.assertions)
     )
 
 

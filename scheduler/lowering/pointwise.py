@@ -360,6 +360,13 @@ def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
     return converted(b, broadcast(src, self.size))
 
 
+def assertion(b: Builder, self: Argument, assert_msg: str = "") -> tuple[()]:
+    """Those of the graphs within a node are left out: what fails there may never run."""
+    if b.outer is None:
+        b.assert_true(element(self, (), DType.BOOL), str(assert_msg))
+    return ()
+
+
 def no_op(b: Builder, **_: Any) -> tuple[()]:
     return ()
 

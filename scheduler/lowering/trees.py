@@ -6,12 +6,14 @@ Only what lets index arithmetic and trivial masks vanish is folded; the C++ comp
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
+from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo
+from scheduler.ir.guards import is_implied
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.integers import CALLS
 from scheduler.ir.narrow import quantized
@@ -20,6 +22,7 @@ from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, re
 from scheduler.lowering.tensor import Tensor
 
 _INDEX_OPS = {"add", "sub", "mul", "neg"}
+_SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -142,6 +145,18 @@ def _fold_comparison(op: str, difference: Expr) -> Value | None:
     elif difference.is_Integer:
         truth = bool({"lt": difference < 0, "gt": difference > 0}.get(op, False))
     return None if truth is None else Const(truth, DType.BOOL)
+
+
+def is_always_true(value: Value, symbols: Mapping[str, SymbolInfo]) -> bool:
+    """Whether a boolean can be shown to be true at all sizes within their ranges."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if not isinstance(value, Call) or value.op not in _SIGNS:
+        return False
+    left, right = map(_expr, value.args)
+    if left is None or right is None:
+        return False
+    return is_implied(Guard((Relation(left, _SIGNS[value.op], right),)), symbols)
 
 
 def _expr(value: Value) -> Expr | None:

@@ -44,7 +44,7 @@ def verify(lowered: Lowered) -> None:
     writes that an output depends on are computed. Time is linear.
     """
     Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
-    for name in (*lowered.inputs, *lowered.outputs):
+    for name in (*lowered.inputs, *lowered.results):
         if name not in lowered.buffers:
             raise InconsistentError(f"{name!r} is an input or output, but no buffer")
     for node in missing(lowered):

@@ -31,7 +31,7 @@ from scheduler.ir.operations.loop import (
     spans,
 )
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
-from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
+from scheduler.ir.operations.lowered import Assertion, Buffer, BufferKind, Lowered
 from scheduler.ir.operations.scatter import ATOMIC, COMBINES, Scatter
 from scheduler.ir.operations.sort import Sort
 
@@ -39,6 +39,7 @@ __all__ = [
     "ATOMIC",
     "COMBINES",
     "END_SUFFIX",
+    "Assertion",
     "Attention",
     "Axes",
     "Axis",

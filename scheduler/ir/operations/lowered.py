@@ -11,6 +11,7 @@ from scheduler.ir.graph import Argument, Expr, Graph, Ref
 from scheduler.ir.operations.base import Operation, ViewOf
 from scheduler.ir.operations.extern import Extern
 from scheduler.ir.values import Load
+from scheduler.text import one_line
 
 
 class BufferKind(StrEnum):
@@ -40,6 +41,23 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Assertion:
+    """What the model asserts of its inputs. The element at ``place`` of a buffer of booleans is
+    false where it failed."""
+
+    buffer: str
+    place: int
+    node: str
+    message: str
+
+    @property
+    def failure(self) -> str:
+        """What to say where it failed, in one line."""
+        message = one_line(self.message or "no message")
+        return f"an assertion of the model failed: {message} (node {self.node})"
+
+
+@dataclass(frozen=True)
 class Lowered:
     """A graph as operations over buffers, in an order that can be run.
 
@@ -57,6 +75,12 @@ class Lowered:
     outputs: tuple[str, ...]
     without_work: frozenset[str] = frozenset()
     nonzero: tuple[Expr, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The buffers that are read after the last operation."""
+        return (*self.outputs, *(each.buffer for each in self.assertions))
 
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """The buffers that an extern takes, where its node takes nothing but tensors and each is

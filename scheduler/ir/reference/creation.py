@@ -15,6 +15,7 @@ from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,
     Array,
+    FailedAssertionError,
     Rule,
     UnsupportedUseError,
     held,
@@ -23,6 +24,7 @@ from scheduler.ir.reference.rule import (
     whole_in,
 )
 from scheduler.limits import MAX_MADE
+from scheduler.text import one_line
 
 
 def converted(x: Array, dtype: DType | None) -> Array:
@@ -185,7 +187,8 @@ def no_op(_a: Args) -> None:
 
 def assert_true(a: Args) -> None:
     if not np.all(a["self"]):
-        raise UnsupportedUseError(str(a.get("assert_msg", "assertion failed")))
+        message = one_line(str(a.get("assert_msg") or "no message"))
+        raise FailedAssertionError(f"an assertion of the model failed: {message}")
 
 
 def stride(_a: Args) -> int:

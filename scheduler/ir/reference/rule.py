@@ -34,6 +34,10 @@ class UnsupportedUseError(Exception):
     """A use of its op that a rule does not cover; the text is one line for the user."""
 
 
+class FailedAssertionError(UserError):
+    """An assertion of the model that does not hold for these inputs; torch raises too."""
+
+
 class EndlessLoopError(UserError):
     """A loop that goes on after as many steps as are run."""
 

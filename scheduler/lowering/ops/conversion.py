@@ -53,6 +53,6 @@ ROWS = (
         pointwise.no_op,
         ref.no_op,
     ),
-    op("aten._assert_scalar", "self, assert_msg", pointwise.no_op, ref.assert_true),
-    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.no_op, ref.assert_true),
+    op("aten._assert_scalar", "self, assert_msg", pointwise.assertion, ref.assert_true),
+    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.assertion, ref.assert_true),
 )
