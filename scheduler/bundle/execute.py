@@ -94,9 +94,11 @@ class BundleRun:
             if not self._is_missing(call, entry):
                 self._call(call, entry)
         self._device.synchronize()
-        for each in manifest.assertions:
-            if each.buffer not in self.missing and not self.read(each.buffer)[each.place]:
-                raise UserError(each.failure)
+        for asserted in manifest.assertions:
+            if asserted.buffer in self.missing:
+                continue
+            if not self.read(asserted.buffer)[asserted.place]:
+                raise UserError(asserted.failure)
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
         if manifest.outputs and not outputs:
             name = manifest.outputs[0]

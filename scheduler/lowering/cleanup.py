@@ -56,7 +56,7 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
     b.sources = nodes
 
     def read(index: Index) -> Value:
-        found = values[-1]
+        found: Value = values[-1]
         for place, value in enumerate(values[:-1]):
             here = trees.call("eq", trees.index_value(index[0]), trees.index_value(place))
             found = trees.call("where", here, value, found)
