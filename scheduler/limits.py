@@ -76,4 +76,4 @@ READING_STEPS = Allowance(300_000, 500)  # for each node
 LOWERING_STEPS = Allowance(300_000, 2_000)  # for each node
 SCHEDULING_STEPS = Allowance(300_000, 2_000)  # for each operation
 RENDERING_STEPS = 300_000  # all candidates of one kernel
-PROBLEM_STEPS = 100_000  # of one kernel
+PROBLEM_STEPS = 300_000  # of one kernel
