@@ -31,7 +31,7 @@ def main(options: list[str]) -> int:
 
 
 def write(passed: dict[str, Any]) -> None:
-    """Add what passed just now to the evidence, a change to which is no change of the commit."""
+    """Add what passed to the evidence. A commit is not dirty because of the evidence itself."""
     commit = git("rev-parse", "--short=12", "HEAD")
     if git("status", "--porcelain", "-uno", "--", ".", f":!{EVIDENCE.relative_to(ROOT)}"):
         commit += "-dirty"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -94,17 +96,20 @@ class BundleRun:
             if not self._is_missing(call, entry):
                 self._call(call, entry)
         self._device.synchronize()
-        for asserted in manifest.assertions:
-            if asserted.buffer in self.missing:
-                continue
-            if not self.read(asserted.buffer)[asserted.place]:
-                raise UserError(asserted.failure)
+        self._check_assertions()
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
         if manifest.outputs and not outputs:
             name = manifest.outputs[0]
             called = manifest.buffers[name].source_name or name
             raise UserError(f"output {called} needs {self.missing[name]}")
         return outputs
+
+    def _check_assertions(self) -> None:
+        for name, assertions in groupby(self._bundle.manifest.assertions, attrgetter("buffer")):
+            values = None if name in self.missing else self.read(name)
+            for each in assertions:
+                if values is not None and not values[each.place]:
+                    raise UserError(each.failure)
 
     def read(self, name: str) -> Array:
         """Logical values of a buffer: float64 for floats, the own type for the rest."""

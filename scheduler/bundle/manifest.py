@@ -166,7 +166,7 @@ class Manifest:
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
     float32_matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST  # the graph's
     guards: tuple[Guard, ...] = ()  # the graph's
-    assertions: tuple[Assertion, ...] = ()  # read when all is done
+    assertions: tuple[Assertion, ...] = ()  # read after the run
 
     @property
     def program(self) -> tuple[Step, ...]:
@@ -235,8 +235,7 @@ def _codec() -> Converter:
         ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
     )
     sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
-    last = ("float32_matmul_precision", "assertions")
-    renamed(codec, Manifest, where_default=(*sometimes, *last))
+    renamed(codec, Manifest, where_default=(*sometimes, "float32_matmul_precision", "assertions"))
     return codec
 
 

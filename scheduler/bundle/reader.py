@@ -68,6 +68,7 @@ def read(folder: Path) -> Bundle:
         raise UserError(f"{path}: {error.json_path}: {error.message[:200]}")
     manifest = Manifest.from_json(data, str(path))
     _check_names(manifest, path)
+    _check_assertions(manifest, path)
     _check_symbols(manifest, path)
     _check_loops(manifest, path)
     return Bundle(folder, manifest)
@@ -98,6 +99,14 @@ def _check_names(manifest: Manifest, path: Path) -> None:
     for extern in manifest.externs:
         if extern.position > len(manifest.calls):
             raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")
+
+
+def _check_assertions(manifest: Manifest, path: Path) -> None:
+    for each in manifest.assertions:
+        buffer = manifest.buffers[each.buffer]
+        places = range(int(buffer.size[0])) if buffer.size and buffer.size[0].is_Integer else ()
+        if buffer.dtype is not DType.BOOL or len(buffer.size) != 1 or each.place not in places:
+            raise UserError(f"{path}: {each.buffer} has no boolean at {each.place}")
 
 
 def _buffers_of(loop: LoopEntry) -> Iterator[str]:

@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -230,10 +232,13 @@ class _Wrapper:
         yield "return results"
 
     def _asserted(self) -> Iterator[str]:
-        for each in self._manifest.get("assertions", ()):
-            if each["buffer"] not in self._missing:
-                yield f"if not {self._result(each['buffer'])}[{each['place']}]:"
-                yield f"    raise SystemExit({Assertion(**each).failure!r})"
+        assertions = (Assertion(**each) for each in self._manifest.get("assertions", ()))
+        for name, group in groupby(assertions, attrgetter("buffer")):
+            if name not in self._missing:
+                yield f"asserted = {self._result(name)}"
+                for each in group:
+                    yield f"if not asserted[{each.place}]:"
+                    yield f"    raise SystemExit({each.failure!r})"
 
     def _all_returned(
         self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]

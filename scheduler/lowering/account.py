@@ -19,7 +19,7 @@ class Became(StrEnum):
 
     COMPUTED = "in kernels"
     EXTERN = "externs"
-    CHECK = "checks"  # that hold at all sizes, or are in a branch or loop; no outputs
+    CHECK = "checks"  # assertions that hold at all sizes or are in a branch or loop; no outputs
     FREE = "without work"  # views, sizes, constants, writes that change nothing, unread values
 
 

@@ -79,7 +79,7 @@ class Builder:
         self.writes: list[tuple[str, Tensor, Tensor]] = []
         #: Sizes that must not be 0, in order.
         self.nonzero: dict[Expr, None] = {}
-        #: What the model asserts: the node, its message, a boolean.
+        #: Assertions of the model: the node, the message, the boolean.
         self.assertions: list[tuple[str, str, Value]] = []
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
@@ -134,7 +134,7 @@ class Builder:
                     self.nonzero[factor] = None
 
     def assert_true(self, value: Value, message: str) -> None:
-        """Note what the model asserts, unless that holds at all sizes."""
+        """Record an assertion of the model, unless it holds at all sizes."""
         assert self.node is not None
         value = simplify_tree(value, self.sizes)
         if not trees.is_always_true(value, self.graph.symbols):

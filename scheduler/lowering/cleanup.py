@@ -49,7 +49,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
 
 
 def _assertions(b: Builder) -> tuple[Assertion, ...]:
-    """All that the model asserts in one buffer, which one operation fills."""
+    """Compute the assertions of the model by one operation, into one boolean buffer."""
     if not b.assertions:
         return ()
     nodes, _, values = zip(*b.assertions, strict=True)
@@ -63,8 +63,7 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
         return found
 
     buffer = b.pointwise((sympy.Integer(len(values)),), DType.BOOL, read).buffer
-    made = replace(b.buffers[buffer], kind=BufferKind.OUTPUT, source_name="assertions")
-    b.buffers[buffer] = made
+    b.buffers[buffer] = replace(b.buffers[buffer], kind=BufferKind.OUTPUT, source_name="assertions")
     return tuple(
         Assertion(buffer, place, node, message)
         for place, (node, message, _) in enumerate(b.assertions)

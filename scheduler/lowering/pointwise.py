@@ -361,7 +361,7 @@ def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
 
 
 def assertion(b: Builder, self: Argument, assert_msg: str = "") -> tuple[()]:
-    """Those of the graphs within a node are left out: what fails there may never run."""
+    """Assertions of a node's inner graphs are left out: a branch or a body may not run at all."""
     if b.outer is None:
         b.assert_true(element(self, (), DType.BOOL), str(assert_msg))
     return ()

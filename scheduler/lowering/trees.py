@@ -22,7 +22,6 @@ from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, re
 from scheduler.lowering.tensor import Tensor
 
 _INDEX_OPS = {"add", "sub", "mul", "neg"}
-_SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -148,15 +147,16 @@ def _fold_comparison(op: str, difference: Expr) -> Value | None:
 
 
 def is_always_true(value: Value, symbols: Mapping[str, SymbolInfo]) -> bool:
-    """Whether a boolean can be shown to be true at all sizes within their ranges."""
+    """Whether a boolean is known to be true for all sizes within their ranges."""
     if isinstance(value, Const):
         return bool(value.value)
-    if not isinstance(value, Call) or value.op not in _SIGNS:
+    if not isinstance(value, Call) or value.op not in _FLIPPED:
         return False
     left, right = map(_expr, value.args)
     if left is None or right is None:
         return False
-    return is_implied(Guard((Relation(left, _SIGNS[value.op], right),)), symbols)
+    relation = Relation(left, FUNCTIONS[value.op].operator, right)
+    return is_implied(Guard((relation,)), symbols)
 
 
 def _expr(value: Value) -> Expr | None:

@@ -40,8 +40,8 @@ def verify(lowered: Lowered) -> None:
 
     Checked: every buffer has one writer, and it comes before its readers; outputs and inputs
     exist; every index has one expression a dimension, over loops and sizes that are known, and
-    is not outside the buffer wherever that can be decided; types fit; in-place
-    writes that an output depends on are computed. Time is linear.
+    is not outside the buffer wherever that can be decided; types fit; in-place writes that an
+    output depends on are computed. Time is linear.
     """
     Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
     for name in (*lowered.inputs, *lowered.results):

@@ -1,6 +1,6 @@
-"""What users get, as files: ``SNAPSHOT=FOLDER pytest tests/golden/snapshot.py``.
+"""Write what users get into a folder: ``SNAPSHOT=FOLDER pytest tests/golden/snapshot.py``.
 
-Two commits between which nothing shall change are compared by ``diff -r`` of their folders. Moments
+Compare the folders of two commits with ``diff -r`` to see that a refactoring changes nothing. Times
 and tokens are left out; everything else is the same in each run.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -35,10 +36,7 @@ VARIES = re.compile(
     r"|\d+(\.\d+)? (ms|s|seconds?|minutes?|min|hours?|h|d|days?) ago|just now|now"
     r"|\b\w{64}\b(?=\"(}'|>))|kiln_hook_[\w-]+|(?<=badge.svg.key=)\w+|(?<=ticket=)[\w%-]+"
 )
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(not FOLDER.name, reason="SNAPSHOT=FOLDER says where to write"),
-]
+pytestmark = pytest.mark.skipif(not FOLDER.name, reason="SNAPSHOT=FOLDER says where to write")
 
 
 def write(name: str, text: str) -> None:
@@ -72,21 +70,22 @@ def test_pages(client: Client) -> None:
     write("openapi.json", json.dumps(client.get("/api/v1/openapi.json").json(), indent=1))
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help(name: str) -> None:
+def write_help(name: str, command: Callable[[], object]) -> None:
     text = StringIO()
     with redirect_stdout(text), pytest.raises(SystemExit):
-        main([*name.split(), "--help"])
-    write(f"commands/{name or 'scheduler'}.txt", text.getvalue())
+        command()
+    write(f"commands/{name}.txt", text.getvalue())
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help(name: str) -> None:
+    write_help(name or "scheduler", partial(main, [*name.split(), "--help"]))
 
 
 def test_help_of_management() -> None:
     for name, app in get_commands().items():
         if app == "codegen_app":
-            text = StringIO()
-            with redirect_stdout(text), pytest.raises(SystemExit):
-                call_command(name, "--help")
-            write(f"commands/manage-{name}.txt", text.getvalue())
+            write_help(f"manage-{name}", partial(call_command, name, "--help"))
 
 
 @pytest.mark.parametrize("name", ["gpt2_2layer", "resnet_small"])

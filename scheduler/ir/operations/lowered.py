@@ -42,8 +42,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Assertion:
-    """What the model asserts of its inputs. The element at ``place`` of a buffer of booleans is
-    false where it failed."""
+    """An assertion of the model about its data. It fails if the element at ``place`` of the
+    boolean ``buffer`` is false."""
 
     buffer: str
     place: int
@@ -52,7 +52,7 @@ class Assertion:
 
     @property
     def failure(self) -> str:
-        """What to say where it failed, in one line."""
+        """The error message, one line."""
         message = one_line(self.message or "no message")
         return f"an assertion of the model failed: {message} (node {self.node})"
 
@@ -65,7 +65,7 @@ class Lowered:
     input). ``inputs`` name the buffers of user inputs in the model's order. ``without_work`` are
     in-place nodes that need no operation: they write the value that is already there (``floor_``
     of integers), or copy another node's result as a whole. ``nonzero`` are sizes that must not be
-    0, since torch raises.
+    0, since torch raises. ``assertions`` are checked after the last operation.
     """
 
     graph: Graph

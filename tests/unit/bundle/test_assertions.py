@@ -1,7 +1,8 @@
-"""A bundle raises where torch raises for what the model asserts of its inputs."""
+"""Assertions of a model about its data: a bundle raises where torch raises."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,19 @@ def test_it_raises_where_torch_raises(name: str, tmp_path: Path) -> None:
     assert 0 < raised < len(INPUTS)
 
 
-def test_what_holds_at_all_sizes_is_not_computed(tmp_path: Path) -> None:
+def test_a_manifest_that_names_no_boolean_is_rejected(tmp_path: Path) -> None:
+    _, graph = export(as_module(all_of), (torch.tensor(INPUTS[0]),), tmp_path)
+    bundle_of(graph, tmp_path / "bundle")
+    path = tmp_path / "bundle" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for name, place in ((manifest["assertions"][0]["buffer"], 1), (graph.inputs[0].name, 0)):
+        manifest["assertions"][0] |= {"buffer": name, "place": place}
+        path.write_text(json.dumps(manifest))
+        with pytest.raises(UserError, match=f"{name} has no boolean at {place}"):
+            read(tmp_path / "bundle")
+
+
+def test_an_assertion_that_holds_at_all_sizes_is_not_computed(tmp_path: Path) -> None:
     def rows(x: Any) -> Any:
         some = x[x > 0]
         torch._check(some.shape[0] < 4)
