@@ -49,7 +49,7 @@ MAX_FRAMES = 64  # of one node's stack trace
 MAX_ORIGIN_TEXT = 20_000  # characters of a node's stack trace or module stack
 INT64_END = 1 << 63  # sizes, strides, elements and bytes of a tensor are below it
 
-# ---- one expression (ir/index/parsing.py), and its parts multiplied out (ir/index/polynomial.py)
+# ---- one expression (ir/index/parser.py), and its parts multiplied out (ir/index/polynomial.py)
 MAX_EXPRESSION_TEXT = 20_000  # characters
 MAX_EXPRESSION_PARTS = 2_000  # operators, numbers and names
 MAX_EXPRESSION_DEPTH = 100

@@ -23,8 +23,8 @@ from scheduler.bundle.writer import wrapper_of
 from scheduler.fence import Fence, Limits
 from scheduler.fence.model import MIB
 from scheduler.fence.python import enter_python
+from scheduler.frontends.extract import extract_model
 from scheduler.frontends.mutations import writers
-from scheduler.frontends.one_model import extract_model
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 

@@ -33,7 +33,7 @@ from codegen_app.services import (
 from codegen_app.services.stopping import Stoppable
 from scheduler import targets, untrusted
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.lowering import account
+from scheduler.lowering import coverage
 from scheduler.outcome import MachineError, Stage, UserError
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
@@ -182,7 +182,7 @@ def _record_prepared(
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
     _one_at_a_time()
     # First: where another worker has the row meanwhile, nothing is written.
-    accounted = account.summary(scheduled.schedule.lowered)
+    accounted = coverage.coverage_summary(scheduled.schedule.lowered)
     work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled, prepared)
     builds.request_defaults(graph)

@@ -13,7 +13,7 @@ from scheduler.benchmark.moved import most_moved
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Graph
-from scheduler.ir.roundings import Roundings
+from scheduler.ir.rounding_noise import RoundingNoise
 from scheduler.ir.storage import Array
 
 
@@ -53,9 +53,11 @@ class Expected:
         rng = np.random.default_rng([self._seed, 1])
 
         dtypes = {name: meta.dtype for name, meta in self._graph.tensors.items()}
-        return most_moved(lambda: self._run({}, Roundings(rng)), self.values, dtypes)
+        return most_moved(lambda: self._run({}, RoundingNoise(rng)), self.values, dtypes)
 
-    def _run(self, missing: dict[str, str], roundings: Roundings | None = None) -> dict[str, Array]:
+    def _run(
+        self, missing: dict[str, str], roundings: RoundingNoise | None = None
+    ) -> dict[str, Array]:
         """The outputs; a number among them (a size) is an array without dimensions, as a kernel
         makes it."""
         made = reference.run(

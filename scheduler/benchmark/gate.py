@@ -11,8 +11,8 @@ from scheduler.benchmark.case import Case
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.ir.dtypes import DType
-from scheduler.ir.roundings import end_of_range
-from scheduler.ir.storage import Array, held_storage
+from scheduler.ir.rounding_noise import overflow_threshold
+from scheduler.ir.storage import Array, from_storage_native
 
 _PIECE = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
 
@@ -21,7 +21,7 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
     """Compare the outputs' storages with the reference; the worst element decides."""
     worst = Check(True, 0.0, 0.0, 0.0, not damaged)
     for name, expected in case.expected.items():
-        got = held_storage(storages[name], case.buffers[name])
+        got = from_storage_native(storages[name], case.buffers[name])
         if name in case.keys and in_order(
             np.moveaxis(got, case.along[name], -1),
             np.moveaxis(expected, case.along[name], -1),
@@ -87,7 +87,7 @@ def compare(
         if wrong:
             return _failed(name, f"{wrong} of {expected.size} elements differ")
         return Check(True, 0.0, 0.0, 0.0, True)
-    comparison = _Comparison(got, expected, tolerance, carried, end_of_range(dtype))
+    comparison = _Comparison(got, expected, tolerance, carried, overflow_threshold(dtype))
     special = comparison.misplaced()
     if special:
         return _failed(name, special)

@@ -24,7 +24,7 @@ from scheduler.bundle.emulated import library_for
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import layout
 from scheduler.fence.python import start_python
-from scheduler.ir.bindings import Bindings, backed, learn
+from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked
 from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.storage import Array, BoundBuffer, bind_buffer
 from scheduler.limits import INT64_END
@@ -116,8 +116,8 @@ def _outputs(
     answer = _answer(answers.readline(_LINE_MAX_BYTES))
     _check_answer(answer, process)
     missing = _missing(answer, bundle.manifest.outputs)
-    sizes = backed(bindings)
-    learn(sizes, bundle.manifest.symbols, _read_sizes(answer, bundle))
+    sizes = backed_bindings(bindings)
+    bind_unbacked(sizes, bundle.manifest.symbols, _read_sizes(answer, bundle))
     outputs = {}
     for name in dict.fromkeys(bundle.manifest.outputs):
         if name in missing:
@@ -166,7 +166,7 @@ def _check_answer(answer: dict[str, Any] | None, process: subprocess.Popen[bytes
 
 
 def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[bytes]) -> Array:
-    array: Array = np.empty(buffer.size, dtype=buffer.dtype.wide)
+    array: Array = np.empty(buffer.size, dtype=buffer.dtype.reference_numpy)
     data = answers.read(array.nbytes)
     if len(data) != array.nbytes:
         raise _ended(process)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.roundings import end_of_range
+from scheduler.ir.rounding_noise import overflow_threshold
 from scheduler.ir.storage import Array
 
 # So many draws that an element which roundings move much is hardly ever moved little by all of
@@ -36,7 +36,7 @@ def most_moved(
             if name not in made or np.shape(made[name]) != most.shape:
                 continue  # a size that depends on data may be another
             one, exact = np.asarray(made[name]), np.asarray(expected[name])
-            end = end_of_range(dtypes.get(name))
+            end = overflow_threshold(dtypes.get(name))
             with np.errstate(invalid="ignore"):
                 near = np.isinf(one) & (np.abs(exact) >= end / 2) & (np.sign(one) == np.sign(exact))
                 one = np.where(near & np.isfinite(exact), np.copysign(end, exact), one)

@@ -24,13 +24,13 @@ from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import GroupKind, Lowered, Sort
-from scheduler.ir.roundings import Roundings
+from scheduler.ir.rounding_noise import RoundingNoise
 from scheduler.ir.storage import (
     Array,
     BoundBuffer,
     bind_buffer,
-    held_storage,
-    rounded_storage,
+    encode_values,
+    from_storage_native,
 )
 from scheduler.ir.values import Cast, Indirect, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
@@ -155,7 +155,7 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
         # What is rounded to 8 bits the reference rounds too.
         if isinstance(part, Cast) and part.dtype.is_inexact and not part.dtype.is_float8
     ]
-    averaged = (operation.averaged for operation in node.members)
+    averaged = (operation.averaged_operand for operation in node.members)
     casts += [tree.dtype.eps for tree in averaged if tree is not None]
     made = [operation.products for operation in node.members if operation.products]
     casts.append(2 * max((products.operand_eps for products in made), default=0.0))
@@ -181,7 +181,7 @@ def _draw(
             drawn: Array = rng.standard_normal(piece.size)
             if buffer.dtype.is_complex:
                 drawn = drawn + 1j * rng.standard_normal(piece.size)
-            piece[...] = rounded_storage(np.abs(drawn) + 0.1 if positive else drawn, buffer.dtype)
+            piece[...] = encode_values(np.abs(drawn) + 0.1 if positive else drawn, buffer.dtype)
     return storage
 
 
@@ -192,10 +192,10 @@ def _expected(
     inputs: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
     *,
-    roundings: Roundings | None = None,
+    roundings: RoundingNoise | None = None,
     errors: dict[str, Array] | None = None,
 ) -> dict[str, Array]:
-    values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
+    values = {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
         values |= interpret(
             operation, values, lowered, bindings, roundings=roundings, errors=errors
@@ -214,7 +214,7 @@ def _with_least(error: Array, dtype: DType) -> Array:
     if not dtype.is_float:
         return error.astype(np.float32)
     with np.errstate(over="ignore"):
-        rounded = np.minimum(error * (1 + dtype.eps) + dtype.least / 2, _MOST)
+        rounded = np.minimum(error * (1 + dtype.eps) + dtype.smallest_positive / 2, _MOST)
     return np.nextafter(rounded.astype(np.float32), np.float32(np.inf))
 
 
@@ -232,7 +232,7 @@ def _keys(
         return {}, {}
     if not operation.key.dtype.is_float:
         return {}, {}
-    values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
+    values = {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
     keys: dict[str, Array] = {}
     along: dict[str, int] = {}
     for store in operation.stores:
@@ -260,7 +260,7 @@ def _moved(
     """How far the kernel's own roundings may move each element."""
 
     def run() -> Mapping[str, Array]:
-        return _expected(node, lowered, bindings, inputs, buffers, roundings=Roundings(rng))
+        return _expected(node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng))
 
     return most_moved(run, expected, {name: buffers[name].dtype for name in expected})
 

@@ -29,10 +29,10 @@ from scheduler.benchmark.verification import (
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Constant, Graph, InputKind, with_constants
+from scheduler.ir.graph import Constant, Graph, InputKind, insert_constants
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.random import draws
+from scheduler.ir.random import draws_random
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -51,7 +51,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     name = f"torch {torch.__version__.partition('+')[0]}"
     graph = pt2.read(file)
     tolerance = graph_tolerance(schedule(lower(graph)), bindings)
-    if any(map(draws, graph.nodes)):
+    if any(map(draws_random, graph.nodes)):
         return [not_checked(name, bindings, "", "the model draws random numbers, as torch cannot")]
     bindings = with_read_sizes(graph, bindings, seed)
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
@@ -61,7 +61,7 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         why = " ".join(str(error).split())[:300]
         return [not_checked(name, bindings, "", f"torch cannot run it: {why}")]
     constants = {each.place: each.value for each in graph.constant_outputs}
-    own: list[int | None] = with_constants(graph.returned, dict.fromkeys(constants))
+    own: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
     if len(returned) != len(own):
         reason = f"torch returns {len(returned)} values, this reading of the file {len(own)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]

@@ -26,7 +26,7 @@ from scheduler.bundle.requests import request_of
 from scheduler.codegen.problem import problem_of
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.fusion.split import split
+from scheduler.fusion.split import split_nodes
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Graph
 from scheduler.ir.index.functions import evaluate, is_unbacked
@@ -104,7 +104,7 @@ def plan_of(bundle: Bundle) -> Schedule:
     """
     plan = schedule(lower(bundle.graph), fuse=bundle.manifest.fused)
     if bundle.manifest.split:
-        plan = split(plan, bundle.manifest.split)
+        plan = split_nodes(plan, bundle.manifest.split)
     due = [node.nodes for node in kernel_nodes(plan)]
     if due != [call.nodes for call in bundle.manifest.calls]:
         raise UserError(

@@ -100,11 +100,11 @@ class Build:
 @cache
 def _codec() -> Converter:
     # Rendering needs none of it, and it takes as long to import as all templates.
-    from scheduler.ir.codec import make_codec, renamed  # noqa: PLC0415
+    from scheduler.ir.codec import make_codec, rename_fields  # noqa: PLC0415
 
     codec = make_codec()
-    renamed(
+    rename_fields(
         codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers", "driver_digest")
     )
-    renamed(codec, Build, omitted=("target", "directory", "cached", "source_file"))
+    rename_fields(codec, Build, omitted=("target", "directory", "cached", "source_file"))
     return codec

@@ -16,11 +16,11 @@ from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.program import What
-from scheduler.ir.bindings import Bindings, backed, check_bindings, learn
+from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked, check_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX
-from scheduler.ir.index.functions import evaluate, unbacked
-from scheduler.ir.operations import size_buffer, size_of_buffer
+from scheduler.ir.index.functions import evaluate, unbacked_sizes
+from scheduler.ir.operations import buffer_size_symbol, size_buffer_name
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
 from scheduler.outcome import UserError
 from scheduler.runtime.device import Device, LoadedKernel
@@ -47,7 +47,7 @@ class BundleRun:
     ) -> None:
         self._bundle = bundle
         self._device = device
-        self._given = backed(bindings)
+        self._given = backed_bindings(bindings)
         check_bindings(self._given, bundle.manifest.symbols, bundle.manifest.guards)
         #: Of the present run: those that depend on data come to it while it goes on.
         self.bindings = dict(self._given)
@@ -138,7 +138,7 @@ class BundleRun:
             )
 
     def _is_known(self, *exprs: Expr) -> bool:
-        return all(size in self.bindings for expr in exprs for size in unbacked(expr))
+        return all(size in self.bindings for expr in exprs for size in unbacked_sizes(expr))
 
     def _forget(self) -> None:
         """What an earlier run learned from its data."""
@@ -181,9 +181,9 @@ class BundleRun:
         except NoReferenceError as error:
             self.missing.update(dict.fromkeys(extern.outputs, str(error)))
             return
-        sizes = {size_of_buffer(name): int(v) for name, v in made.items() if _is_size(name)}
+        sizes = {buffer_size_symbol(name): int(v) for name, v in made.items() if _is_size(name)}
         if sizes:
-            learn(self.bindings, self._bundle.manifest.symbols, sizes)
+            bind_unbacked(self.bindings, self._bundle.manifest.symbols, sizes)
             self._allocate(self._late)
         for name, value in made.items():
             self._write(self.buffers[name], value)
@@ -196,9 +196,9 @@ class BundleRun:
     def _lacks_of_loop(self, loop: LoopEntry, after_a_step: bool) -> bool:
         """Whether a loop needs what is missing: all that it leaves is missing too."""
         due = needed(loop, after_a_step=after_a_step)
-        sizes = (size_buffer(n) for e in sizes_of(loop) for n in unbacked(e))
+        sizes = (size_buffer_name(n) for e in sizes_of(loop) for n in unbacked_sizes(e))
         lacking = [name for name in due if name in self.missing]
-        lacking += [name for name in sizes if size_of_buffer(name) not in self.bindings]
+        lacking += [name for name in sizes if buffer_size_symbol(name) not in self.bindings]
         if lacking:
             why = self.missing.get(lacking[0], NO_SIZE)
             self.missing.update(dict.fromkeys(loop.results, why))
@@ -214,9 +214,9 @@ class BundleRun:
         given = (call.args, *(variant.args for variant in call.variants))
         exprs = [v for args in given for v in args.values() if not isinstance(v, str)]
         lacking = [
-            size_buffer(size)
+            size_buffer_name(size)
             for expr in exprs
-            for size in unbacked(expr)
+            for size in unbacked_sizes(expr)
             if size not in self.bindings
         ]
         if not lacking:
@@ -272,7 +272,7 @@ def arguments(
 
 
 def _is_size(name: str) -> bool:
-    return bool(size_of_buffer(name))
+    return bool(buffer_size_symbol(name))
 
 
 class _Lazy(Mapping[str, Array]):

@@ -12,11 +12,11 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Node
 from scheduler.ir.index.functions import evaluate as extent
-from scheduler.ir.operations import Extern, Lowered, size_of_buffer
+from scheduler.ir.operations import Extern, Lowered, buffer_size_symbol
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.ir.values import loads
-from scheduler.lowering.errors import where
+from scheduler.lowering.errors import node_location
 from scheduler.lowering.interpret import view_value
 from scheduler.outcome import UserError
 from scheduler.reference import evaluate, read_sizes, symbolic_values
@@ -29,7 +29,7 @@ def extern_runner(plan: Schedule) -> RunExtern:
     It raises ``NoReferenceError`` naming the node where the reference cannot compute it either.
     """
     lowered = plan.lowered
-    nodes = lowered.graph.every_node
+    nodes = lowered.graph.all_nodes_by_name
     externs = {extern.outputs: extern for group in plan.nodes for extern in group.externs}
 
     def run(
@@ -65,12 +65,12 @@ def _computed(
         made = evaluate(node, values, bindings, graph=lowered.graph)
     except UnsupportedOpError as error:
         raise NoReferenceError(
-            f"{node.target}, for which there is no kernel and no reference: {where(node)} cannot"
-            f" be run: it has no kernel ({extern.reason}), and no reference ({error.reason})"
+            f"{node.target}, for which there is no kernel and no reference: {node_location(node)}"
+            f" cannot be run: it has no kernel ({extern.reason}), and no reference ({error.reason})"
         ) from None
     count = len(node.outputs)
     sizes = read_sizes(lowered.graph, made)
     return {
         buffer: np.asarray(made[output])
         for output, buffer in zip(node.outputs, extern.outputs[:count], strict=True)
-    } | {buffer: np.asarray(sizes[size_of_buffer(buffer)]) for buffer in extern.outputs[count:]}
+    } | {buffer: np.asarray(sizes[buffer_size_symbol(buffer)]) for buffer in extern.outputs[count:]}

@@ -18,7 +18,7 @@ def written_names(bundle: Bundle) -> dict[int, str]:
     has that name already, it is the graph's own name of the input."""
     graph = bundle.graph
     sources = {given.name: given.source_name or given.name for given in graph.inputs}
-    returned = {graph.outputs[place] for place in graph.returned}
+    returned = {graph.outputs[place] for place in graph.returned_outputs}
     names = {each.output: sources[each.input] for each in graph.mutations}
     return {
         each.output: each.input if names[each.output] in returned else names[each.output]

@@ -212,30 +212,32 @@ def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
 @cache
 def _codec() -> Converter:
     # Rendering needs none of it, and it takes as long to import as all templates.
-    from scheduler.ir.codec import make_codec, named, renamed  # noqa: PLC0415
+    from scheduler.ir.codec import key_by_name, make_codec, rename_fields  # noqa: PLC0415
 
     codec = make_codec()
     # What an argument stands for, a buffer or a number, is known once there are buffers.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
     codec.register_unstructure_hook(Guard, print_guard)
     codec.register_structure_hook(Guard, lambda text, _: parse_guard(codec.structure(text, str)))
-    named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
-    named(codec, Buffer)
-    renamed(codec, KernelArg, {"is_output": "output"})
-    renamed(codec, ExternEntry, where_default=("inputs",))
+    key_by_name(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
+    key_by_name(codec, Buffer)
+    rename_fields(codec, KernelArg, {"is_output": "output"})
+    rename_fields(codec, ExternEntry, where_default=("inputs",))
     optional = ("steps", "condition", "again", "reads", "first", "makes")
-    renamed(codec, LoopEntry, where_default=optional)
-    renamed(codec, Launch, where_default=("dynamic_lds",))
-    renamed(codec, Choice, where_default=("not_made",))
-    renamed(codec, ChosenBy, where_default=("times",))
-    renamed(codec, CallVariant, where_default=("choice",))
-    renamed(codec, KernelCall, where_default=("variants", "choice"))
+    rename_fields(codec, LoopEntry, where_default=optional)
+    rename_fields(codec, Launch, where_default=("dynamic_lds",))
+    rename_fields(codec, Choice, where_default=("not_made",))
+    rename_fields(codec, ChosenBy, where_default=("times",))
+    rename_fields(codec, CallVariant, where_default=("choice",))
+    rename_fields(codec, KernelCall, where_default=("variants", "choice"))
     codec.register_unstructure_hook(ConstantOutput, constant_to_json)
     codec.register_structure_hook(
         ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
     )
     sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
-    renamed(codec, Manifest, where_default=(*sometimes, "float32_matmul_precision", "assertions"))
+    rename_fields(
+        codec, Manifest, where_default=(*sometimes, "float32_matmul_precision", "assertions")
+    )
     return codec
 
 

@@ -15,7 +15,7 @@ from scheduler.codegen import layout
 from scheduler.ir.check import check_constants
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
-from scheduler.ir.index.parsing import check_name
+from scheduler.ir.index.parser import check_name
 from scheduler.ir.serialize import graph_from_json
 from scheduler.outcome import UserError
 from scheduler.targets import find

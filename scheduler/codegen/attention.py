@@ -58,7 +58,7 @@ class AttentionTemplate(OneLaunch[Kernel]):
         for name in ("row", "column", "depth", "value_depth"):
             self.axis_names[getattr(operation, name).var.name] = name
         self.q, self.k, self.v, *masks = (
-            self._nest(scope.axes, scope.value) for scope in operation.scopes
+            self._nest(scope.axes, scope.value) for scope in operation.operands
         )
         self.mask = masks[0] if masks else None
         self.out = self._nest(operation.points, *operation.results)
@@ -136,6 +136,6 @@ def _element(operation: Attention, lowered: Lowered) -> DType:
 
 def narrowest(value: Value) -> DType:
     """The type that holds a tree's value without loss, seen through widening casts."""
-    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
+    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value
     return value.dtype if value.dtype.is_float else DType.F32

@@ -12,7 +12,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
-from scheduler.ir.index.trees import integer_of
+from scheduler.ir.index.trees import as_index_expr
 from scheduler.ir.operations import Attention
 from scheduler.ir.values import Call, Value
 
@@ -77,7 +77,7 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     """What a condition says of the column; None where it is no limit of that form."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
-    left, right = (integer_of(part) for part in value.args)
+    left, right = (as_index_expr(part) for part in value.args)
     if left is None or right is None:
         return None
     sign, more = _COMPARISONS[value.op]

@@ -15,7 +15,7 @@ from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.names import size_names
 from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.template import KernelTemplate
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
@@ -44,7 +44,7 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
     @cached_property
     def ranges(self) -> Ranges:
         """What values the symbolic sizes may have."""
-        return Ranges.of_symbols(self.lowered.graph.symbols)
+        return Ranges.from_symbols(self.lowered.graph.symbols)
 
     @property
     @abstractmethod
@@ -57,7 +57,7 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
 
     def hint(self, expr: Expr) -> int:
         """The value of a size in the example that the model was exported with."""
-        return evaluate(expr, hints(self.lowered.graph.symbols))
+        return evaluate(expr, hint_bindings(self.lowered.graph.symbols))
 
     @cached_property
     def renamed(self) -> dict[str, str]:

@@ -66,7 +66,7 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
     """
-    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{code_digest(source)}"
+    return f"{prefix}_{fused_name(graph.nodes_named(node.nodes))}_{code_digest(source)}"
 
 
 def backend_of_kernel(name: str) -> str:

@@ -125,7 +125,7 @@ def op_name(node: SchedulerNode, lowered: Lowered) -> str:
     main = node.members[0]
     if main.template_op:
         return main.template_op
-    return fused_name(lowered.graph.named(node.nodes)).removeprefix("fused_")
+    return fused_name(lowered.graph.nodes_named(node.nodes)).removeprefix("fused_")
 
 
 class _Writer:
@@ -227,7 +227,7 @@ def _of_scores(main: Operation) -> str:
 
 def _epilogue(main: Operation) -> str:
     """How many buffers a template reads for its stores alone."""
-    computed_from = {name for scope in main.scopes for name in _reads(scope.value)}
+    computed_from = {name for scope in main.operands for name in _reads(scope.value)}
     stored = {name for store in main.results for name in _reads(store.value)}
     extras = len(stored - computed_from)
     return f", epilogue reads {extras}" if extras else ""

@@ -22,14 +22,14 @@ import jinja2
 from scheduler.codegen import layout, wrapper_host, wrapper_loops
 from scheduler.codegen.names import size_names
 from scheduler.codegen.program import What, ends_of, program
-from scheduler.ir.bindings import shaped_sizes
+from scheduler.ir.bindings import size_sources
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Constant, Guard, Relation, with_constants
-from scheduler.ir.guards import parse_guard, print_guard, sizes_of
-from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
+from scheduler.ir.graph import Constant, Guard, Relation, insert_constants
+from scheduler.ir.guards import guard_sizes, parse_guard, print_guard
+from scheduler.ir.index.functions import is_unbacked, symbol, unbacked_sizes
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.ir.operations import Assertion, size_buffer
-from scheduler.ir.random import BLOCKS, SEED, defaults
+from scheduler.ir.operations import Assertion, size_buffer_name
+from scheduler.ir.random import BLOCKS, SEED, default_bindings
 from scheduler.ir.serialize import constant_from_json
 from scheduler.limits import MAX_ITERATIONS
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
@@ -127,7 +127,7 @@ class _Wrapper:
             from_shapes=list(self._from_shapes(inputs, known)),
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
-            drawn=[(repr(name), value) for name, value in defaults(self._symbols).items()],
+            drawn=[(repr(name), value) for name, value in default_bindings(self._symbols).items()],
             body=list(self._body(given)),
             library=self._library(),
             loops=bool(self._loops),
@@ -162,7 +162,7 @@ class _Wrapper:
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
             for name in inputs
         }
-        for one in shaped_sizes(shapes, sizes):
+        for one in size_sources(shapes, sizes):
             rank = len(shapes[one.input])
             yield repr((one.size, one.input, rank, one.axis, one.factor, one.rest))
 
@@ -171,7 +171,7 @@ class _Wrapper:
         variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
         for text in self._manifest.get("guards", ()):
             guard = parse_guard(text)
-            known = all(name in self._symbols for name in sizes_of(guard))
+            known = all(name in self._symbols for name in guard_sizes(guard))
             if known:
                 relations = tuple(
                     Relation(r.left.xreplace(variables), r.sign, r.right.xreplace(variables))
@@ -245,7 +245,7 @@ class _Wrapper:
     ) -> list[_T]:
         """Something of each that the model returns, in its order."""
         values = [of_value(name) for name in self._returned]
-        return with_constants(values, {p: of_constant(v) for p, v in self._constants.items()})
+        return insert_constants(values, {p: of_constant(v) for p, v in self._constants.items()})
 
     # -- what no kernel makes --------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class _Wrapper:
             else:
                 loop = self._loops[number]
                 read, made = wrapper_loops.reads_and_writes(loop, at_end=what is What.END)
-                read += map(size_buffer, unbacked(parse_expr(loop.get("steps", "0"))))
+                read += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
             lacking = [name for name in read if name in missing]
             why = missing[lacking[0]] if lacking else unknown
             if why is not None:
@@ -339,7 +339,7 @@ class _Wrapper:
         """The buffers of the sizes that a call is given and that depend on data."""
         for value, is_buffer in self._arguments(call):
             if not is_buffer:
-                yield from map(size_buffer, unbacked(parse_expr(value)))
+                yield from map(size_buffer_name, unbacked_sizes(parse_expr(value)))
 
     def _lacks(self, call: Mapping[str, Any]) -> bool:
         return any(name in self._missing for name, writes in self._pointers(call) if writes)

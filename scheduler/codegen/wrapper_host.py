@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import size_of_buffer
+from scheduler.ir.operations import buffer_size_symbol
 
 _ITEM = "item"
 #: Functions of the wrapper's text, by op: from arrays to a tuple of them.
@@ -35,16 +35,16 @@ def function_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
     inputs = extern.get("inputs", ())
     function = _FUNCTIONS.get(extern["op"], "") if inputs else ""
     first = DType.from_label(buffers[inputs[0]]["dtype"]) if inputs else None
-    if function in _OF_VALUES and first is not None and first.is_bits:
+    if function in _OF_VALUES and first is not None and first.is_stored_as_bits:
         return ""
     return function
 
 
 def sizes_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The sizes that an extern makes known, each with its text, from a tuple ``made``."""
-    results = [name for name in extern["outputs"] if not size_of_buffer(name)]
+    results = [name for name in extern["outputs"] if not buffer_size_symbol(name)]
     for name in extern["outputs"]:
-        size = size_of_buffer(name)
+        size = buffer_size_symbol(name)
         if not size:
             continue
         if not results:
@@ -73,6 +73,6 @@ def lines(
     yield f"made = {function_of(extern, buffers)}({given})"
     for size, text in sizes_of(extern, buffers):
         yield f"{variable(size)} = read_size({size!r}, {text})"
-    results = [name for name in extern["outputs"] if not size_of_buffer(name)]
+    results = [name for name in extern["outputs"] if not buffer_size_symbol(name)]
     for place, name in enumerate(results):
         yield from store(name, f"made[{place}]")

@@ -16,10 +16,10 @@ from scheduler.bundle import writer
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import remember
-from scheduler.ir.bindings import check_bindings, hints, parse_bindings
+from scheduler.ir.bindings import check_bindings, hint_bindings, parse_bindings
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.isa.occupancy import OccupancyRules, rules_of
-from scheduler.lowering import account
+from scheduler.lowering import coverage
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
@@ -87,7 +87,7 @@ def with_hints(graph: Graph, texts: list[str]) -> Graph:
     with options.named("--bind"):
         given = parse_bindings(texts, graph.symbols)
         if given:
-            check_bindings(hints(graph.symbols, given), graph.symbols, graph.guards)
+            check_bindings(hint_bindings(graph.symbols, given), graph.symbols, graph.guards)
     return pipeline.rebind(graph, given)
 
 
@@ -116,7 +116,7 @@ def _facts(
             "cached": len(builds) - len(fresh),
             "failed": len(failed),
         },
-        "accounted": account.summary(generated.schedule.lowered),
+        "accounted": coverage.coverage_summary(generated.schedule.lowered),
         "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
         "failures": [
             {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}

@@ -15,7 +15,7 @@ from scheduler.cycles.kernel_file import model_file, read_kernels
 from scheduler.cycles.launches.reading import read_launch
 from scheduler.cycles.record import to_json
 from scheduler.cycles.report import Band, Figures, LaunchReport, Pipe, Reason, Report
-from scheduler.ir.bindings import check_backed, check_bindings, hints, parse_bindings
+from scheduler.ir.bindings import check_backed, check_bindings, hint_bindings, parse_bindings
 from scheduler.isa.listing import Instruction
 from scheduler.isa.rocm.reader import GPU
 from scheduler.outcome import UserError
@@ -99,10 +99,10 @@ def _of_bundle(
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, symbols)
         check_backed(given)
-        check_bindings(hints(symbols, given), symbols, manifest.guards)
+        check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
     found = []
     for kernel, listing, report in modelled_kernels(
-        bundle, target, board, hints(symbols, given), arguments.kernel
+        bundle, target, board, hint_bindings(symbols, given), arguments.kernel
     ):
         print_progress(f"{shortened(kernel)}: {report.sampled}")
         found.append((listing, report))

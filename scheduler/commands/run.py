@@ -22,9 +22,9 @@ from scheduler.ir.bindings import (
     check_backed,
     check_bindings,
     format_bindings,
-    hints,
+    hint_bindings,
     parse_bindings,
-    shaped_sizes,
+    size_sources,
 )
 from scheduler.ir.serialize import constant_to_json
 from scheduler.ir.storage import Array, bind_buffer, widen
@@ -139,10 +139,10 @@ def _sizes(
     }
     found = {
         one.size: one.value(values[one.input].shape[one.axis], manifest.symbols)
-        for one in shaped_sizes(shapes, manifest.symbols)
+        for one in size_sources(shapes, manifest.symbols)
         if one.size not in given
     }
-    bindings = hints(manifest.symbols, found | given)
+    bindings = hint_bindings(manifest.symbols, found | given)
     check_bindings(bindings, manifest.symbols, manifest.guards)
     return bindings
 

@@ -24,10 +24,10 @@ from scheduler.commands.output import print_progress
 from scheduler.commands.trust import remember
 from scheduler.cycles.report import VERSION as MODEL_VERSION
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.fusion.split import split
-from scheduler.ir.bindings import Bindings, hints
+from scheduler.fusion.split import split_nodes
+from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.graph import Graph
-from scheduler.lowering import account
+from scheduler.lowering import coverage
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.collect import Circumstances, collect
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = tune_search.start_from(arguments, device)
     graph = asked_for(arguments)
     plan = pipeline.schedule(pipeline.lower(graph))
-    bindings = hints(graph.symbols)
+    bindings = hint_bindings(graph.symbols)
     with options.named("--bucket"):
         buckets = parse_buckets(arguments.bucket, graph.symbols, bindings, graph.guards)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
-        "accounted": account.summary(plan.lowered),
+        "accounted": coverage.coverage_summary(plan.lowered),
         "device": asdict(device),
         "times": chosen_by.times,
         **({"model": {"version": MODEL_VERSION}} if device.modelled else {}),
@@ -254,7 +254,7 @@ def _write(
     """The bundle with the chosen kernels, the ledger and the log beside it; the log begins with
     ``begun``."""
     slower = [one.node for one in fusions if one.unfused_is_faster]
-    plan = split(plan, slower) if slower else plan
+    plan = split_nodes(plan, slower) if slower else plan
     target, usual = find(chosen_by.target), chosen_by.bindings
     backend = pipeline.scheduling(plan, (target,))
 

@@ -24,7 +24,7 @@ from scheduler.ir.bindings import (
     check_backed,
     check_bindings,
     format_bindings,
-    hints,
+    hint_bindings,
     parse_bindings,
     trial_bindings,
 )
@@ -119,8 +119,8 @@ def _bindings(texts: list[str], manifest: Manifest) -> tuple[Bindings, ...]:
     with options.named("--bind"):
         given = parse_bindings(texts, symbols)
         check_backed(given)
-        check_bindings(hints(symbols, given), symbols, manifest.guards)
-    return (hints(symbols, given),)
+        check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
+    return (hint_bindings(symbols, given),)
 
 
 def _text(bindings: Mapping[str, int]) -> str:

@@ -15,7 +15,7 @@ from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, Ten
 from scheduler.codegen.kernel import Launch as RenderedLaunch
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.storage import Array, rounded_storage
+from scheduler.ir.storage import Array, encode_values
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.outcome import UserError
@@ -116,7 +116,7 @@ def filler(
         normal: Array = rng.standard_normal(count)
         if dtype.is_complex:
             normal = normal + 1j * rng.standard_normal(count)
-        drawn = rounded_storage(normal, dtype).astype(dtype.numpy)
+        drawn = encode_values(normal, dtype).astype(dtype.numpy)
     data = drawn.tobytes()
 
     def fill(offset: int, size: int) -> bytes:

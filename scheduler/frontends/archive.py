@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from scheduler.frontends.fields import shown
+from scheduler.frontends.fields import quote_value
 from scheduler.limits import (
     MAX_DIRECTORY_BYTES,
     MAX_FILE_BYTES,
@@ -31,7 +31,7 @@ _END = struct.Struct("<4s4H2LH")
 _END_LOCATOR_64 = struct.Struct("<4sLQL")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _MAX_COMMENT = 0xFFFF
-_LISTED = 8  # models that a message names
+_MAX_LISTED = 8  # models that a message names
 
 
 def default_name(stem: str, model_name: str) -> str:
@@ -45,14 +45,14 @@ def read_model_json(path: Path, model_name: str = "") -> Any:
     Raises ``UserError`` naming the file or the member where it cannot be read, and one that lists
     the models where there are several, or none of that name.
     """
-    with opened(path) as archive:
+    with open_archive(path) as archive:
         member = _find_model(path.name, archive, model_name)
-        text = unpack(path.name, archive, member)
-    return parse(f"{path.name}: {member.filename}", text)
+        text = read_member(path.name, archive, member)
+    return parse_json(f"{path.name}: {member.filename}", text)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive, of a size and with a table of members that may be read. What is wrong with it
     is a ``UserError`` within, too."""
     try:
@@ -89,7 +89,7 @@ def _check_directory(path: Path, size: int) -> None:
         raise UserError(f"{path.name}: its table of members is larger than any model's")
 
 
-def models(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The members with models by their names: ``<root>/models/<name>.json``, or the older root
     file, whose model is called ``model``. Raises ``UserError`` where there are none."""
     found: dict[str, zipfile.ZipInfo] = {}
@@ -107,16 +107,17 @@ def models(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             raise UserError(f"{file}: member {member.filename!r} stands in it twice")
         found[name] = member
     if not found:
-        raise UserError(f"{file}: {_why_none(archive)}")
+        raise UserError(f"{file}: {_explain_no_model(archive)}")
     return found
 
 
-def _why_none(archive: zipfile.ZipFile) -> str:
+def _explain_no_model(archive: zipfile.ZipFile) -> str:
     """What an archive without a model is instead."""
     members = [PurePosixPath(name) for name in archive.namelist()]
     inner = [member for member in members if member.suffix in (".pt2", ".zip")]
     if inner:
-        return f"an archive with other archives in it: unpack it, and give {shown(inner[0].name)}"
+        name = quote_value(inner[0].name)
+        return f"an archive with other archives in it: unpack it, and give {name}"
     if any("aotinductor" in member.parts for member in members):
         return "compiled by AOTInductor, without the graph: save it with torch.export.save"
     if any(member.name == "data.pkl" for member in members):
@@ -125,19 +126,19 @@ def _why_none(archive: zipfile.ZipFile) -> str:
 
 
 def _find_model(file: str, archive: zipfile.ZipFile, model_name: str) -> zipfile.ZipInfo:
-    found = models(file, archive)
+    found = model_members(file, archive)
     if model_name in found:
         return found[model_name]
-    names = ", ".join(sorted(shown(name) for name in found)[:_LISTED])
-    names += f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    names = ", ".join(sorted(quote_value(name) for name in found)[:_MAX_LISTED])
+    names += f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
     if model_name:
-        raise UserError(f"{file}: holds no model {shown(model_name)}; its models: {names}")
+        raise UserError(f"{file}: holds no model {quote_value(model_name)}; its models: {names}")
     if len(found) > 1:
         raise UserError(f"{file}: holds the models {names}: choose one by its model name")
     return next(iter(found.values()))
 
 
-def unpack(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def read_member(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     where = f"{file}: {member.filename}"
     if member.flag_bits & 1:
         raise UserError(f"{where}: is encrypted")
@@ -152,7 +153,7 @@ def unpack(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> byte
         return stream.read(MAX_JSON_BYTES)
 
 
-def parse(where: str, text: bytes) -> Any:
+def parse_json(where: str, text: bytes) -> Any:
     if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MAX_JSON_PARTS:
         raise UserError(f"{where}: has more than {MAX_JSON_PARTS} parts")
     try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from scheduler.frontends.fields import Json, field, name_of, shown, tagged
+from scheduler.frontends.fields import Json, field, quote_value, read_union, value_name
 from scheduler.frontends.srepr import parse_plain, parse_srepr
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Constant, Expr, Ref, TensorMeta
 from scheduler.ir.index.functions import as_expr
-from scheduler.ir.index.parsing import NoIntegerError
+from scheduler.ir.index.parser import NotAnIntegerError
 from scheduler.limits import (
     INT64_END,
     MAX_ARGUMENTS,
@@ -45,14 +45,14 @@ def read_dtype(code: Any, where: str) -> DType:
         name = _OTHER_DTYPES.get(code, "") if type(code) is int else ""
         known = ", ".join(d.name.lower() for d in DType)
         raise UserError(
-            f"{where}: unknown dtype {shown(code)} {name}".rstrip() + f" (known: {known})"
+            f"{where}: unknown dtype {quote_value(code)} {name}".rstrip() + f" (known: {known})"
         ) from error
 
 
 def read_int(value: Any, where: str) -> int:
     """An integer of at most 64 bits."""
     if type(value) is not int or not -INT64_END <= value < INT64_END:
-        raise UserError(f"{where}: not a 64-bit integer: {shown(value)}")
+        raise UserError(f"{where}: not a 64-bit integer: {quote_value(value)}")
     return value
 
 
@@ -61,11 +61,11 @@ def read_float(value: Any, where: str) -> float:
     if value in ("Infinity", "-Infinity", "NaN"):
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UserError(f"{where}: not a number: {shown(value)}")
+        raise UserError(f"{where}: not a number: {quote_value(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise UserError(f"{where}: larger than any number: {shown(value)}") from None
+        raise UserError(f"{where}: larger than any number: {quote_value(value)}") from None
 
 
 class Expressions:
@@ -83,7 +83,7 @@ class Expressions:
 
     def read(self, data: Any, where: str) -> Expr:
         """A ``SymInt``: an integer, or an expression with a hint."""
-        tag, content = tagged(data, where)
+        tag, content = read_union(data, where)
         if tag == "as_int":
             return as_expr(read_int(content, where))
         if tag != "as_expr":
@@ -99,7 +99,7 @@ class Expressions:
         do not make; its node says then what it is."""
         try:
             return self.read(data, where)
-        except NoIntegerError:
+        except NotAnIntegerError:
             return None
 
     def _parse(self, text: str, where: str) -> Expr:
@@ -111,8 +111,8 @@ class Expressions:
                 self._parsed[text] = (
                     parse_plain(text) if self._plain else parse_srepr(text, self._unread)
                 )
-            except NoIntegerError as error:
-                raise NoIntegerError(f"{where}: {error}") from error
+            except NotAnIntegerError as error:
+                raise NotAnIntegerError(f"{where}: {error}") from error
             except UserError as error:
                 raise UserError(f"{where}: {error}") from error
         return self._parsed[text]
@@ -140,7 +140,7 @@ def _extents(data: Any, label: str, expressions: Expressions, where: str) -> tup
 
 def read_argument(data: Any, where: str) -> Argument:
     """One argument of a node."""
-    tag, content = tagged(data, where)
+    tag, content = read_union(data, where)
     if tag in _LISTS:
         if not isinstance(content, list):
             raise UserError(f"{where}: {tag!r} is no list")
@@ -158,12 +158,12 @@ def _check_length(parts: list[Any], where: str) -> None:
 
 def value_names(data: Any, where: str) -> Iterator[str | None]:
     """Names of the values that an output makes, None for an output without a value."""
-    tag, content = tagged(data, where)
+    tag, content = read_union(data, where)
     if tag in ("as_tensor", "as_custom_obj", "as_token"):
-        yield name_of(content, where)
+        yield value_name(content, where)
     elif tag in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        made, _ = tagged(content, where)
-        yield name_of(content, where, "as_name") if made == "as_name" else None
+        made, _ = read_union(content, where)
+        yield value_name(content, where, "as_name") if made == "as_name" else None
     elif tag in ("as_tensors", "as_optional_tensors", "as_sym_ints"):
         inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
         parts = field(data, tag, list, where)
@@ -190,12 +190,12 @@ def output_values(data: Any, where: str) -> list[Ref | Constant]:
 
 
 def _tensor(data: Any, where: str) -> Argument:
-    return Ref(name_of(data, where))
+    return Ref(value_name(data, where))
 
 
 def _bool(data: Any, where: str) -> Argument:
     if not isinstance(data, bool):
-        raise UserError(f"{where}: not a boolean: {shown(data)}")
+        raise UserError(f"{where}: not a boolean: {quote_value(data)}")
     return data
 
 
@@ -206,7 +206,7 @@ def _complex(data: Any, where: str) -> Argument:
 
 def _string(data: Any, where: str) -> Argument:
     if not isinstance(data, str):
-        raise UserError(f"{where}: not text: {shown(data)}")
+        raise UserError(f"{where}: not text: {quote_value(data)}")
     if len(data) > MAX_STRING:
         raise UserError(f"{where}: {len(data)} characters; at most {MAX_STRING} are read")
     return data
@@ -218,9 +218,9 @@ def _none(_data: Any, _where: str) -> Argument:
 
 def _symbolic(data: Any, where: str) -> Argument:
     """A name of a symbolic value, or the number itself."""
-    tag, content = tagged(data, where)
+    tag, content = read_union(data, where)
     if tag == "as_name":
-        return Ref(name_of(data, where, "as_name"))
+        return Ref(value_name(data, where, "as_name"))
     readers: dict[str, _Reader] = {"as_int": read_int, "as_float": read_float, "as_bool": _bool}
     if tag not in readers:
         raise UserError(f"{where}: unknown symbolic value {tag!r}")
@@ -228,7 +228,7 @@ def _symbolic(data: Any, where: str) -> Argument:
 
 
 def _optional_tensor(data: Any, where: str) -> Argument:
-    tag, content = tagged(data, where)
+    tag, content = read_union(data, where)
     return _tensor(content, where) if tag == "as_tensor" else None
 
 
@@ -241,7 +241,7 @@ def _device(data: Any, where: str) -> Argument:
 def _enumeration(names: dict[int, str], what: str) -> _Reader:
     def read(data: Any, where: str) -> Argument:
         if type(data) is not int or data not in names:
-            raise UserError(f"{where}: unknown {what} {shown(data)}")
+            raise UserError(f"{where}: unknown {what} {quote_value(data)}")
         return names[data]
 
     return read
@@ -250,7 +250,7 @@ def _enumeration(names: dict[int, str], what: str) -> _Reader:
 def _list_of(read: _Reader) -> _Reader:
     def read_all(data: Any, where: str) -> Argument:
         if not isinstance(data, list):
-            raise UserError(f"{where}: not a list: {shown(data)}")
+            raise UserError(f"{where}: not a list: {quote_value(data)}")
         _check_length(data, where)
         return tuple(read(part, where) for part in data)
 

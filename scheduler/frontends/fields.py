@@ -16,32 +16,32 @@ def field(data: Any, label: str, kind: Any, where: str) -> Any:
         raise UserError(f"{where}: {label!r} is missing")
     value = data[label]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise UserError(f"{where}: {label!r} is of the wrong kind: {shown(value)}")
+        raise UserError(f"{where}: {label!r} is of the wrong kind: {quote_value(value)}")
     return value
 
 
-def optional(data: Json, label: str, kind: Any, where: str) -> Any:
+def optional_field(data: Json, label: str, kind: Any, where: str) -> Any:
     """``data[label]``, or None where it is missing or null."""
     return None if data.get(label) is None else field(data, label, kind, where)
 
 
-def name_of(data: Any, where: str, label: str = "name") -> str:
+def value_name(data: Any, where: str, label: str = "name") -> str:
     """A value's name: text that is not empty."""
     name: str = field(data, label, str, where)
     if not 0 < len(name) <= MAX_NAME:
-        raise UserError(f"{where}: {label!r} is empty or too long: {shown(name)}")
+        raise UserError(f"{where}: {label!r} is empty or too long: {quote_value(name)}")
     return name
 
 
-def tagged(data: Any, where: str) -> tuple[str, Any]:
+def read_union(data: Any, where: str) -> tuple[str, Any]:
     """Tag and content of one of torch's unions: an object with one key."""
     if not isinstance(data, dict) or len(data) != 1:
-        raise UserError(f"{where}: not a tagged value: {shown(data)}")
+        raise UserError(f"{where}: not a tagged value: {quote_value(data)}")
     ((tag, content),) = data.items()
     return tag, content
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A value for an error's line, cut short."""
     if isinstance(value, dict | list) and len(value) > 8:
         return f"{type(value).__name__} of {len(value)}"

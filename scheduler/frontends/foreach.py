@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
 from scheduler.ir.ops import is_in_place
-from scheduler.lowering.ops import known
+from scheduler.lowering.ops import lookup_op
 
 _PREFIX = "aten._foreach_"
 
@@ -34,11 +34,11 @@ _OF_NUMBERS = MappingProxyType({"maximum": "clamp_min", "minimum": "clamp_max"})
 def with_single_ops(graph: Graph) -> Graph:
     """The graph without ops on lists of tensors, but those that no op of one tensor does."""
     tensors = dict(graph.tensors)
-    nodes = tuple(each for node in graph.nodes for each in _single(node, tensors))
+    nodes = tuple(each for node in graph.nodes for each in _single_ops(node, tensors))
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes, tensors=tensors)
 
 
-def _single(node: Node, tensors: dict[str, TensorMeta]) -> Iterator[Node]:
+def _single_ops(node: Node, tensors: dict[str, TensorMeta]) -> Iterator[Node]:
     lists = next((given for _, given in node.arguments()), None)
     target = _target(node.target)
     if not target or not isinstance(lists, tuple) or not all(isinstance(x, Ref) for x in lists):
@@ -75,4 +75,4 @@ def _target(target: str) -> str:
         plain = name.removesuffix("_")
         name = _OF_NUMBERS.get(plain, plain) + name[len(plain) :]
     targets = (f"aten.{name}.{each}" for each in _OVERLOADS.get(overload, ()))
-    return next((one for one in targets if known(one) is not None), "")
+    return next((one for one in targets if lookup_op(one) is not None), "")

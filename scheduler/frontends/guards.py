@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from scheduler.frontends.arguments import value_names
-from scheduler.frontends.fields import Json, field, optional, tagged
+from scheduler.frontends.fields import Json, field, optional_field, read_union
 from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo, TensorMeta
-from scheduler.ir.guards import is_implied, sizes_of
+from scheduler.ir.guards import guard_sizes, is_implied
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr
 from scheduler.limits import MAX_EXPRESSION_TEXT, MAX_GUARDS
@@ -47,7 +47,7 @@ def read_guards(
     Guards of other things than integers that are compared (of floats, of strides of inputs of a
     class of its own) are left out. Raises ``UserError`` where the file says them in no such form.
     """
-    texts = optional(document, "guards_code", list, "model.json") or []
+    texts = optional_field(document, "guards_code", list, "model.json") or []
     if len(texts) > MAX_GUARDS:
         raise UserError(f"{len(texts)} guards; at most {MAX_GUARDS} are read")
     inputs = _inputs_by_path(document) if texts else {}
@@ -56,7 +56,7 @@ def read_guards(
         if not isinstance(text, str) or len(text) > MAX_EXPRESSION_TEXT:
             raise UserError("a guard is no text, or too long")
         for guard in _Reader(inputs, tensors, numbers).guards(text):
-            known = all(name in symbols for name in sizes_of(guard))
+            known = all(name in symbols for name in guard_sizes(guard))
             if known and not is_implied(guard, symbols):
                 found[guard] = None
     return tuple(found)
@@ -160,7 +160,7 @@ def _inputs_by_path(document: Json) -> dict[_Path, str]:
     signature = field(module, "signature", dict, "graph_module")
     names: list[str | None] = []
     for spec in field(signature, "input_specs", list, "signature"):
-        kind, content = tagged(spec, "signature input")
+        kind, content = read_union(spec, "signature input")
         if kind == "user_input":
             names += value_names(field(content, "arg", dict, "signature input"), "signature input")
         elif kind == "constant_input":
@@ -173,10 +173,10 @@ def _inputs_by_path(document: Json) -> dict[_Path, str]:
 
 def _paths(module: Json) -> Iterator[_Path]:
     """Where each input stands, in their order; nothing where the file does not say."""
-    calls = optional(module, "module_call_graph", list, "graph_module") or []
+    calls = optional_field(module, "module_call_graph", list, "graph_module") or []
     top = next((c for c in calls if isinstance(c, dict) and c.get("fqn") == ""), {})
-    signature = optional(top, "signature", dict, "module_call_graph") or {}
-    arguments = optional(signature, "forward_arg_names", list, "signature") or []
+    signature = optional_field(top, "signature", dict, "module_call_graph") or {}
+    arguments = optional_field(signature, "forward_arg_names", list, "signature") or []
     try:
         spec = json.loads(signature.get("in_spec", ""))[1]
         positional, by_name = (one["children_spec"] for one in spec["children_spec"])

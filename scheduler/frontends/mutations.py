@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduler.ir.graph import Graph, InputKind, OutputKind, OutputSpec
-from scheduler.lowering.sharing import in_place_writes, written_values
+from scheduler.lowering.alias_analysis import in_place_writes, written_values
 
 _KINDS = {
     InputKind.USER: OutputKind.USER_INPUT_MUTATION,
@@ -41,7 +41,7 @@ def writers(graph: Graph) -> dict[str, list[str]]:
     write its memory in place."""
     found: dict[str, dict[str, None]] = {mutation.input: {} for mutation in graph.mutations}
     for mutation in graph.mutations:
-        if (maker := graph.makers.get(mutation.value)) is not None:
+        if (maker := graph.producers.get(mutation.value)) is not None:
             found[mutation.input][maker.name] = None
     for node, value in in_place_writes(graph):
         if value in found:

@@ -33,7 +33,7 @@ def first_element(meta: Json) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def counted_from_the_tensor(node: Node, begins: dict[str, int | None]) -> Node:
+def rebase_offset(node: Node, begins: dict[str, int | None]) -> Node:
     """The node with its offset counted from where its tensor begins, as ``begins`` has it by name.
 
     Raises ``UserError`` where one of the two is no plain number.

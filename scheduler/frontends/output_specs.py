@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from scheduler.frontends.arguments import output_values
-from scheduler.frontends.fields import Json, field, name_of, tagged
+from scheduler.frontends.fields import Json, field, read_union, value_name
 from scheduler.ir.graph import ConstantOutput, GraphInput, InputKind, OutputKind, OutputSpec, Ref
 from scheduler.outcome import UserError
 
@@ -62,7 +62,7 @@ def read_outputs(graph: Json, module: Json, inputs: tuple[GraphInput, ...]) -> O
 
 
 def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec | None:
-    label, content = tagged(spec, where)
+    label, content = read_union(spec, where)
     if label == _TOKEN:
         return None
     if label not in {known.value for known in OutputKind}:
@@ -71,7 +71,7 @@ def _read(spec: Any, where: str, inputs: tuple[GraphInput, ...]) -> OutputSpec |
     if kind not in _INPUTS:
         return OutputSpec(kind)
     attribute, kinds = _INPUTS[kind]
-    name = name_of(content, where, attribute)
+    name = value_name(content, where, attribute)
     for given in inputs:
         if given.kind in kinds and name in (given.source_name or given.name, given.name):
             return OutputSpec(kind, given.name)

@@ -23,15 +23,15 @@ from scheduler.frontends.arguments import (
     read_tensor_meta,
     value_names,
 )
-from scheduler.frontends.fields import Json, field, name_of, optional, tagged
+from scheduler.frontends.fields import Json, field, optional_field, read_union, value_name
 from scheduler.frontends.foreach import with_single_ops
 from scheduler.frontends.guards import read_guards
 from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
-from scheduler.frontends.offsets import counted_from_the_tensor, first_element
+from scheduler.frontends.offsets import first_element, rebase_offset
 from scheduler.frontends.origins import read_origin
 from scheduler.frontends.output_specs import read_outputs
-from scheduler.frontends.statistics import with_written_statistics
+from scheduler.frontends.running_stats import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
 from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.ir.check import check_graph, free_symbols
@@ -48,7 +48,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
-from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
+from scheduler.ir.index.functions import is_unbacked, symbol, unbacked_sizes
 from scheduler.ir.random import (
     BLOCKS,
     BLOCKS_END,
@@ -56,8 +56,8 @@ from scheduler.ir.random import (
     PHILOX_RAND,
     SEED,
     SEED_END,
-    calls,
-    draws,
+    draws_random,
+    has_target,
 )
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
@@ -72,7 +72,7 @@ from scheduler.outcome import UserError
 from scheduler.steps import counted
 
 SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
-_EXAMPLE = 64  # of a size that depends on data
+_UNBACKED_HINT = 64  # of a size that depends on data
 _TRANSPARENT = {
     "higher_order.invoke_subgraph",
     "higher_order.strict_mode",
@@ -137,7 +137,7 @@ def _count(graph: Any, depth: int) -> int:
 
 
 # Ops whose results after the first one are places and counts.
-_DISTINCT = frozenset(
+_UNIQUE_OPS = frozenset(
     f"aten.{name}.default"
     for name in (
         "_unique",
@@ -153,7 +153,7 @@ class _Reader:
     """One document on its way to a graph."""
 
     def __init__(self, document: Any) -> None:
-        self._document: Json = _checked_schema(document)
+        self._document: Json = _check_schema(document)
         self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
         self._tensors: dict[str, TensorMeta] = {}
         self._begins: dict[str, int | None] = {}  # where they do in their memory
@@ -174,7 +174,7 @@ class _Reader:
         return Graph(
             name=name,
             digest="",
-            symbols=symbols | _drawn(nodes),
+            symbols=symbols | _random_symbols(nodes),
             inputs=inputs,
             outputs=outputs.names,
             nodes=tuple(nodes),
@@ -211,7 +211,7 @@ class _Reader:
         for index, part in enumerate(parts):
             target = _target(field(part, "target", str, f"node number {index}"))
             if target in _TRANSPARENT:
-                nodes += self._inlined(part, names, prefix, depth + 1)
+                nodes += self._inline(part, names, prefix, depth + 1)
             else:
                 nodes.append(self._node(part, target, index, names, prefix, depth))
         return nodes
@@ -229,22 +229,22 @@ class _Reader:
         node, graphs = _read_node(part, target, index)
         name = prefix + node.name
         inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
-        renamed = counted_from_the_tensor(_renamed(node, names), self._begins)
+        renamed = rebase_offset(_renamed(node, names), self._begins)
         args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
-        if target in _DISTINCT:
-            self._retyped(renamed.outputs[1:], DType.I64)
+        if target in _UNIQUE_OPS:
+            self._retype(renamed.outputs[1:], DType.I64)
         if target == "aten.bincount.default":
-            self._retyped(renamed.outputs, self._counted_in(renamed))
+            self._retype(renamed.outputs, self._bincount_dtype(renamed))
         return replace(renamed, name=name, args=args)
 
-    def _retyped(self, names: Iterable[str], dtype: DType) -> None:
+    def _retype(self, names: Iterable[str], dtype: DType) -> None:
         """Values are of that type, whatever the file says: torch exports places and counts in the
         type of the values that they are of, and computes them as int64."""
         for name in names:
             if name in self._tensors:
                 self._tensors[name] = replace(self._tensors[name], dtype=dtype)
 
-    def _counted_in(self, node: Node) -> DType:
+    def _bincount_dtype(self, node: Node) -> DType:
         """What ``bincount`` counts in: sums of weights are float64, if those are not float32."""
         weights = node.args[1] if len(node.args) > 1 else node.kwargs.get("weights")
         if not isinstance(weights, Ref):
@@ -254,7 +254,7 @@ class _Reader:
 
     def _subgraph(self, content: Json, node: str, depth: int) -> Subgraph:
         where = f"node {node!r}"
-        prefix = f"{node}_{name_of(content, where)}_"
+        prefix = f"{node}_{value_name(content, where)}_"
         data = field(content, "graph", dict, where)
         names = {name: prefix + name for name in _inner_values(data)}
         self._values(data, names)
@@ -269,7 +269,7 @@ class _Reader:
             tuple(self._nodes(data, names, prefix, depth)),
         )
 
-    def _inlined(self, part: Json, names: Mapping[str, str], outer: str, depth: int) -> list[Node]:
+    def _inline(self, part: Json, names: Mapping[str, str], outer: str, depth: int) -> list[Node]:
         """An inner graph's nodes, which stand in place of the node that wraps it."""
         inputs = field(part, "inputs", list, "wrapping node")
         outputs = _output_names(part, "wrapping node")
@@ -281,12 +281,12 @@ class _Reader:
         if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
             raise UserError(f"{where}: autocast inside the model is not read; cast explicitly")
         content = field(arguments[at], "as_graph", dict, where)
-        prefix = f"{outer}{name_of(content, where)}_"
+        prefix = f"{outer}{value_name(content, where)}_"
         inner = field(content, "graph", dict, where)
         given = [
             _rename(value, names)
             for argument in arguments[at + 1 :]
-            for value in _flat(read_argument(argument, where))
+            for value in _flatten(read_argument(argument, where))
         ]
         inner_inputs, made = (_names_of(inner, label, where) for label in ("inputs", "outputs"))
         if len(given) != len(inner_inputs) or len(made) != len(outputs):
@@ -312,15 +312,15 @@ class _Reader:
     def _inputs(self, signature: Json) -> Iterable[GraphInput]:
         for index, spec in enumerate(field(signature, "input_specs", list, "signature")):
             where = f"signature input {index}"
-            kind, content = tagged(spec, where)
+            kind, content = read_union(spec, where)
             if kind == "user_input":
                 for name in value_names(field(content, "arg", dict, where), where):
                     if name is not None:
                         yield GraphInput(name, InputKind.USER)
             elif kind in _INPUT_KINDS:
                 role, label = _INPUT_KINDS[kind]
-                name = name_of(field(content, "arg", dict, where), where)
-                yield GraphInput(name, role, name_of(content, where, label))
+                name = value_name(field(content, "arg", dict, where), where)
+                yield GraphInput(name, role, value_name(content, where, label))
             elif kind != "constant_input":
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
 
@@ -338,7 +338,7 @@ class _Reader:
     def _name_sizes_of_inputs(self, inputs: Iterable[GraphInput]) -> None:
         """Sizes that torch was told to take for unknown, of inputs, are known like any others."""
         metas = [self._tensors[one.name] for one in inputs if one.name in self._tensors]
-        names = {name for meta in metas for size in meta.size for name in unbacked(size)}
+        names = {name for meta in metas for size in meta.size for name in unbacked_sizes(size)}
         if not names:
             return
         new = {symbol(name): symbol(f"s_{name}") for name in names}
@@ -354,7 +354,7 @@ class _Reader:
         self._sym_ints = {name: expr.xreplace(new) for name, expr in self._sym_ints.items()}
 
     def _symbols(self) -> dict[str, SymbolInfo]:
-        ranges = optional(self._document, "range_constraints", dict, "model.json") or {}
+        ranges = optional_field(self._document, "range_constraints", dict, "model.json") or {}
         exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
         sizes = free_symbols(exprs)
         self._sym_ints = {
@@ -369,19 +369,19 @@ class _Reader:
         return found
 
 
-def _drawn(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
+def _random_symbols(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
     """The symbols of a graph that draws random numbers: our seed, torch's blocks of threads."""
     found: dict[str, SymbolInfo] = {}
-    if any(draws(node) for node in nodes):
+    if any(draws_random(node) for node in nodes):
         found[SEED] = SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)
-    if any(calls(node, PHILOX_RAND) for node in nodes):
+    if any(has_target(node, PHILOX_RAND) for node in nodes):
         found[BLOCKS] = SymbolInfo(BLOCKS, DEFAULT_BLOCKS, minimum=1, maximum=BLOCKS_END - 1)
     return found
 
 
 def _is_read(expr: Expr, sizes: set[str]) -> bool:
     """Whether a number is read from data and no size: its node makes it, of whatever sign."""
-    return any(name not in sizes for name in unbacked(expr))
+    return any(name not in sizes for name in unbacked_sizes(expr))
 
 
 def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
@@ -393,12 +393,12 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
     maximum = None if most is None else read_int(most, where)
     if is_unbacked(name) and hint is None:
         # Well below the most: several of them together may have to fit into one tensor.
-        hint = _EXAMPLE if maximum is None else min(_EXAMPLE, -(-maximum // 4))
+        hint = _UNBACKED_HINT if maximum is None else min(_UNBACKED_HINT, -(-maximum // 4))
         return SymbolInfo(name, max(minimum, hint), minimum, maximum)
     return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
 
 
-def _checked_schema(document: Any) -> Json:
+def _check_schema(document: Any) -> Json:
     version = field(document, "schema_version", dict, "model.json")
     major = field(version, "major", int, "schema_version")
     if major not in SCHEMA_MAJORS:
@@ -412,7 +412,7 @@ def _checked_schema(document: Any) -> Json:
 
 def _inner_values(data: Json) -> list[str]:
     labels = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values")
-    return [name for label in labels for name in optional(data, label, dict, "graph") or {}]
+    return [name for label in labels for name in optional_field(data, label, dict, "graph") or {}]
 
 
 def _names_of(data: Json, label: str, where: str) -> list[str]:
@@ -423,7 +423,7 @@ def _names_of(data: Json, label: str, where: str) -> list[str]:
     return [name for name in names if name is not None]
 
 
-def _flat(argument: Argument) -> tuple[Argument, ...]:
+def _flatten(argument: Argument) -> tuple[Argument, ...]:
     """What a wrapped graph is given; a text (of ``invoke_subgraph``) only names it."""
     if isinstance(argument, tuple):
         return argument

@@ -24,7 +24,7 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.parsing import ExpressionParser, NoIntegerError, check_name
+from scheduler.ir.index.parser import ExpressionParser, NotAnIntegerError, check_name
 from scheduler.ir.index.text import TextParser
 
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
@@ -77,7 +77,7 @@ class _SreprParser(ExpressionParser):
     def value(self, node: ast.expr, depth: int) -> Expr:
         try:
             return self._value(node, depth)
-        except NoIntegerError:
+        except NotAnIntegerError:
             called = node.func if isinstance(node, ast.Call) else None
             if not isinstance(called, ast.Name) or called.id not in _MADE_BY_NODES:
                 raise
@@ -86,12 +86,12 @@ class _SreprParser(ExpressionParser):
 
     def _value(self, node: ast.expr, depth: int) -> Expr:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            raise self.wrong()
+            raise self.syntax_error()
         name = node.func.id
         if name == "Symbol":
             return self._symbol(node)
         if node.keywords:
-            raise self.wrong()
+            raise self.syntax_error()
         if name == "Integer":
             return self._integer(node)
         if name in _WHOLE and len(node.args) == 1:
@@ -108,7 +108,7 @@ class _SreprParser(ExpressionParser):
         match node.args:
             case [ast.Constant(value=str(name))] if plain:
                 return symbol(check_name(name))
-        raise self.wrong()
+        raise self.syntax_error()
 
     def _integer(self, node: ast.Call) -> Expr:
         match node.args:
@@ -116,7 +116,7 @@ class _SreprParser(ExpressionParser):
                 return sympy.Integer(value)
             case [ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value)))]:
                 return sympy.Integer(-value)
-        raise self.wrong()
+        raise self.syntax_error()
 
     def _build(self, name: str, args: list[Expr]) -> Expr:
         match name, args:
@@ -138,7 +138,7 @@ class _SreprParser(ExpressionParser):
         """A float expression that rounds nowhere, but in a last division."""
         self.count(depth)
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            raise self.wrong()
+            raise self.syntax_error()
         match node.func.id, node.args:
             case "Float", [ast.Constant(value=str(text)), *_]:
                 return self._float(text)
@@ -149,7 +149,7 @@ class _SreprParser(ExpressionParser):
             case "IntTrueDiv", [above, below]:
                 divisor = self.read(below, depth + 1)
                 if not divisor.is_Integer or divisor <= 0:
-                    raise self.wrong()
+                    raise self.syntax_error()
                 return _Quotient(self.read(above, depth + 1), int(divisor))
             case "FloatTrueDiv", [above, below]:
                 return self._divided(self._exact(above, depth + 1), self._exact(below, depth + 1))
@@ -157,15 +157,15 @@ class _SreprParser(ExpressionParser):
                 return reduce(self._product, [self._exact(part, depth + 1) for part in parts])
             case "Add", [_, *_] as parts:
                 return reduce(self._sum, [self._exact(part, depth + 1) for part in parts])
-        raise self.wrong()
+        raise self.syntax_error()
 
     def _float(self, text: str) -> _Quotient:
         try:
             value = Fraction(float(text))
         except (ValueError, OverflowError):
-            raise self.wrong() from None
+            raise self.syntax_error() from None
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _EXACT_BITS:
-            raise self.wrong()
+            raise self.syntax_error()
         return _Quotient(sympy.Integer(value.numerator), value.denominator)
 
     def _product(self, a: _Quotient, b: _Quotient) -> _Quotient:
@@ -173,20 +173,20 @@ class _SreprParser(ExpressionParser):
             power = other.above.is_Integer and abs(int(other.above)).bit_count() == 1
             if other.is_exact and (one.is_exact or power):
                 return _Quotient(sympy.Mul(one.above, other.above), one.below * other.below)
-        raise self.wrong()
+        raise self.syntax_error()
 
     def _sum(self, a: _Quotient, b: _Quotient) -> _Quotient:
         if not (a.is_exact and b.is_exact):
-            raise self.wrong()
+            raise self.syntax_error()
         below = max(a.below, b.below)
         terms = (sympy.Mul(below // one.below, one.above) for one in (a, b))
         return _Quotient(sympy.Add(*terms), below)
 
     def _divided(self, a: _Quotient, b: _Quotient) -> _Quotient:
         if not b.above.is_Integer or b.above <= 0 or not b.is_exact:
-            raise self.wrong()
+            raise self.syntax_error()
         if int(b.above).bit_count() != 1 and not a.is_exact:
-            raise self.wrong()
+            raise self.syntax_error()
         return _Quotient(sympy.Mul(a.above, b.below), a.below * int(b.above))
 
     def _whole(self, name: str, quotient: _Quotient) -> Expr:
@@ -194,5 +194,5 @@ class _SreprParser(ExpressionParser):
         if name == "CeilToInt":
             return -self.call("FloorDiv", [-above, below])
         if name == "TruncToInt" and not above.is_nonnegative:
-            raise self.wrong()
+            raise self.syntax_error()
         return self.call("FloorDiv", [above, below])

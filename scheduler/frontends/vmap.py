@@ -18,7 +18,7 @@ import sympy
 from scheduler.ir.check import node_references, references, subgraphs
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.ops import LoweringRule, NoKernel, Op, Overload
-from scheduler.ir.random import draws
+from scheduler.ir.random import draws_random
 from scheduler.limits import MAX_RANK
 from scheduler.lowering import layout
 from scheduler.lowering.ops import (
@@ -27,8 +27,8 @@ from scheduler.lowering.ops import (
     complex_numbers,
     conversion,
     functions,
-    known,
     logic,
+    lookup_op,
     matmul,
     special,
 )
@@ -37,7 +37,7 @@ from scheduler.outcome import UserError
 _MODULES = ("torch._functorch.predispatch.", "torch._C._functorch.")
 _ADD, _REMOVE = "_add_batch_dim", "_remove_batch_dim"
 _BEGIN, _END = "_vmap_increment_nesting", "_vmap_decrement_nesting"
-_STEPS = frozenset((_ADD, _REMOVE, _BEGIN, _END, "lazy_load_decompositions"))
+_VMAP_CALLS = frozenset((_ADD, _REMOVE, _BEGIN, _END, "lazy_load_decompositions"))
 _ASSERT = "aten._assert_tensor_metadata.default"  # of one example; the export holds it
 _ONE = sympy.Integer(1)
 
@@ -66,9 +66,9 @@ _PRODUCTS = _rules(matmul.ROWS, "mm", "bmm", "matmul")
 def with_batch_dimensions(graph: Graph) -> Graph:
     """The graph without vmap. Raises ``UserError`` naming the node of an op under vmap that is
     neither elementwise nor a product of matrices."""
-    if not any(_step(node) for node in graph.every_node.values()):
+    if not any(_step(node) for node in graph.all_nodes_by_name.values()):
         return graph
-    unbatched = _Unbatched(graph)
+    unbatched = _Unbatcher(graph)
     nodes = tuple(unbatched.nodes(graph.nodes, graph.outputs))
     return replace(graph, nodes=nodes, tensors=unbatched.tensors)
 
@@ -77,7 +77,7 @@ def _step(node: Node) -> str:
     """Which of vmap's own steps a node is; "" for an op."""
     module = next((each for each in _MODULES if node.target.startswith(each)), "")
     name = node.target.removeprefix(module)
-    return name if module and name in _STEPS else ""
+    return name if module and name in _VMAP_CALLS else ""
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,17 @@ class _Batch:
         return tuple(level for level, _ in self.sizes)
 
 
-class _Unbatched:
+class _Unbatcher:
     """A graph's nodes on their way; ``tensors`` are the metas of what they make."""
 
     def __init__(self, graph: Graph) -> None:
         self.tensors = dict(graph.tensors)
         self._batches: dict[str, _Batch] = {}
         self._modes: list[Argument] = []  # of the vmaps that a node is in: what random numbers do
-        self._names = {*graph.every_node, *graph.tensors, *graph.sym_ints}
-        self._names.update(name for node in graph.every_node.values() for name in node.outputs)
+        self._names = {*graph.all_nodes_by_name, *graph.tensors, *graph.sym_ints}
+        self._names.update(
+            name for node in graph.all_nodes_by_name.values() for name in node.outputs
+        )
 
     def nodes(self, nodes: Sequence[Node], outputs: Sequence[str]) -> Iterator[Node]:
         """Those of a graph, or of one among a node's arguments."""
@@ -125,7 +127,7 @@ class _Unbatched:
         elif step == _REMOVE:
             yield from self._remove(node)
         elif not step:
-            if "different" in self._modes and draws(node):
+            if "different" in self._modes and draws_random(node):
                 raise UserError(_message(node, "draws other numbers for each example"))
             if not any(name in self._batches for name in node_references(node)):
                 yield node
@@ -137,7 +139,7 @@ class _Unbatched:
     def _add(self, node: Node) -> Node:
         match node.args, node.outputs:
             case (Ref(name=name), int(dim), int(level)), (output,) if name in self.tensors:
-                batch, meta = self._of(name), self.tensors[name]
+                batch, meta = self._batch_of(name), self.tensors[name]
             case _:
                 raise UserError(f"node {node.name!r}: {_ADD} takes a tensor, a dimension, a level")
         if not 0 <= dim < batch.rank or level in batch.levels:
@@ -145,12 +147,12 @@ class _Unbatched:
         at = dim + len(batch.sizes)
         sizes = tuple(sorted((*batch.sizes, (level, meta.size[at])), key=lambda each: each[0]))
         self._batches[output] = made = _Batch(sizes, batch.rank - 1)
-        return self._moved(node, name, at, made.levels.index(level))
+        return self._move_dim(node, name, at, made.levels.index(level))
 
     def _remove(self, node: Node) -> Iterator[Node]:
         match node.args, node.outputs:
             case (Ref(name=name), int(level), _, int(dim)), (output,) if name in self.tensors:
-                batch, shown = self._of(name), self.tensors.get(output)
+                batch, shown = self._batch_of(name), self.tensors.get(output)
             case _:
                 raise UserError(f"node {node.name!r}: {_REMOVE} takes a tensor and three numbers")
         rest = tuple(each for each in batch.sizes if each[0] != level)
@@ -159,9 +161,9 @@ class _Unbatched:
             raise UserError(f"node {node.name!r}: {name!r} has no place {dim} for a dimension")
         at += len(rest)
         if level in batch.levels:
-            yield self._moved(node, name, batch.levels.index(level), at)
+            yield self._move_dim(node, name, batch.levels.index(level), at)
         else:  # the function does not depend on its argument: each example has the same result
-            wide = self._inserted(node, name, at)
+            wide = self._insert_dim(node, name, at)
             yield wide
             size = (*(size for _, size in rest), *shown.size)
             yield replace(
@@ -174,7 +176,7 @@ class _Unbatched:
         else:
             self.tensors[output] = shown
 
-    def _moved(self, node: Node, name: str, source: int, to: int) -> Node:
+    def _move_dim(self, node: Node, name: str, source: int, to: int) -> Node:
         """The node as one that moves a dimension, which is in no other memory."""
         meta = self.tensors[name]
         order = [d for d in range(len(meta.size)) if d != source]
@@ -187,11 +189,11 @@ class _Unbatched:
 
     def _op(self, node: Node) -> Iterator[Node]:
         """Its operands with the same hidden dimensions in front, then the op of them."""
-        overload, operands = known(node.target), _operands(node)
+        overload, operands = lookup_op(node.target), _operands(node)
         is_product = overload is not None and overload.op.lowering in _PRODUCTS
         if overload is None or not (is_product or _is_elementwise(overload)) or operands is None:
             raise UserError(_message(node, "is neither elementwise nor a product of matrices"))
-        batches = {name: self._of(name) for name in operands if name in self.tensors}
+        batches = {name: self._batch_of(name) for name in operands if name in self.tensors}
         rank = max(batch.rank for batch in batches.values())
         if is_product and any(batch.rank < 2 for batch in batches.values()):
             raise UserError(_message(node, "multiplies by a vector"))
@@ -200,8 +202,8 @@ class _Unbatched:
         names: dict[str, str] = {}
         for name, batch in batches.items():
             names[name] = name
-            for place in self._lacking(batch, union):
-                inserted = self._inserted(node, names[name], place)
+            for place in self._missing_dims(batch, union):
+                inserted = self._insert_dim(node, names[name], place)
                 names[name] = inserted.name
                 yield inserted
         made = _renamed(node, names)
@@ -211,11 +213,11 @@ class _Unbatched:
                 raise UserError(_message(node, "makes a number of each example"))
             meta = self.tensors[output]
             size = (*(extent for _, extent in union.sizes), *meta.size)
-            self._state(output, node, TensorMeta(meta.dtype, size, layout.contiguous(size)))
+            self._state(output, node, TensorMeta(meta.dtype, size, layout.contiguous_strides(size)))
             self._batches[output] = _Batch(union.sizes, len(meta.size))
 
     @staticmethod
-    def _lacking(batch: _Batch, union: _Batch) -> list[int]:
+    def _missing_dims(batch: _Batch, union: _Batch) -> list[int]:
         """Places of the dimensions that an operand needs, in the order in which they are put in.
         One that no vmap has hidden anything of broadcasts as it is."""
         if not batch.sizes:
@@ -223,7 +225,7 @@ class _Unbatched:
         hidden = [at for at, level in enumerate(union.levels) if level not in batch.levels]
         return hidden + [len(union.sizes)] * (union.rank - batch.rank)
 
-    def _inserted(self, node: Node, name: str, place: int) -> Node:
+    def _insert_dim(self, node: Node, name: str, place: int) -> Node:
         """A node of our own that puts a dimension of one into an operand."""
         meta = self.tensors[name]
         size = (*meta.size[:place], _ONE, *meta.size[place:])
@@ -236,7 +238,7 @@ class _Unbatched:
         args = (Ref(name), place)
         return Node(made, "aten.unsqueeze.default", args, {}, (made,), node.origin)
 
-    def _of(self, name: str) -> _Batch:
+    def _batch_of(self, name: str) -> _Batch:
         return self._batches.get(name, _Batch((), len(self.tensors[name].size)))
 
     def _state(self, name: str, node: Node, meta: TensorMeta) -> None:

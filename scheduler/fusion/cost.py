@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import sympy
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.groups import numel
+from scheduler.fusion.node_builder import numel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine_parts
 from scheduler.ir.index.functions import FloorDiv, evaluate
@@ -45,7 +45,7 @@ def tree_extent(value: Value) -> tuple[int, int]:
     return 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
 
 
-def arithmetic(value: Value) -> int:
+def arithmetic_cost(value: Value) -> int:
     """Operations of a tree, in additions."""
     return sum(FUNCTIONS[part.op].cost for part in walk(value) if isinstance(part, Call))
 
@@ -61,7 +61,7 @@ def is_view_like(op: Operation, readers: Sequence[Operation]) -> bool:
     if isinstance(value, Load):
         free = not value.indirect
     else:
-        free = not reads and arithmetic(value) <= _CHEAP
+        free = not reads and arithmetic_cost(value) <= _CHEAP
     if not free or not readers or any(reader.group_kind is GroupKind.EXTERN for reader in readers):
         return False
     return not any(store.buffer in _operands(reader) for reader in readers)
@@ -80,7 +80,7 @@ def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
     return ""
 
 
-def turn_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffer]) -> str:
+def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffer]) -> str:
     """Why a convolution should not store what moves its results into another order; "" where it
     may. Its tiles have channels side by side: where those lie apart, each element would be stored
     alone, and a kernel that turns squares moves whole packs both ways."""
@@ -109,7 +109,7 @@ def inline_rejection(
     if reader.kind is GroupKind.EXTERN:
         return "the reference reads it from memory"
     main = reader.members[0]
-    if buffer in _operands(main) and _as_it_lies(main, group, buffers):
+    if buffer in _operands(main) and _needs_operand_in_memory(main, group, buffers):
         return "its window is read as it lies, many elements at once and again for each tap"
     if isinstance(main, Contraction) and buffer in _operands(main):
         return _operand_rejection(group, buffer, buffers)
@@ -117,17 +117,17 @@ def inline_rejection(
         many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
         if any(load.buffer == buffer for tree in many for load in loads(tree)):
             return "every block of rows would compute it again"
-    reads = _times_read(buffer, reader, hints)
+    reads = _count_reads(buffer, reader, hints)
     own = evaluate(numel(group.outer), dict(hints))
     if reads <= _REPEATS * own:
         return ""
-    work = sum(_work(member) for member in group.members)
+    work = sum(_work_cost(member) for member in group.members)
     if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
         return ""
     return f"it would be computed {reads / max(own, 1):.0f} times for each element"
 
 
-def _as_it_lies(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
+def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
     """Whether a template's operand must stay a tensor in memory. A convolution may read what the
     group only moves from where it was, if channels are not innermost only because of it."""
     if main.group_kind is not GroupKind.CONVOLUTION:
@@ -153,13 +153,13 @@ def _gathers_channels(store: Store, buffers: Mapping[str, Buffer]) -> bool:
     return affine_parts(place, {store.index[1]}).step(store.index[1]) != 1
 
 
-def _times_read(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
+def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
     """How many elements of a buffer a group reads, those that it reads again counted again."""
     times = 0
     for member in reader.members:
         own = isinstance(member, Scatter)  # sources and results have loops of their own
         stored = [(reader.outer, store.value) for store in member.results]
-        scopes = [(scope.axes, scope.value) for scope in member.scopes]
+        scopes = [(scope.axes, scope.value) for scope in member.operands]
         for axes, tree in (*scopes, *stored):
             count = sum(load.buffer == buffer for load in loads(tree))
             points = axes if own else (*reader.outer, *reader.inner)
@@ -169,15 +169,15 @@ def _times_read(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
 
 def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
     """A template reads an operand once for each block: nothing more may be read each time."""
-    if sum(_work(member) for member in group.members) > _CHEAP:
+    if sum(_work_cost(member) for member in group.members) > _CHEAP:
         return "every block of the template would compute it again"
     if _bytes_read(group, buffers) > buffers[buffer].dtype.itemsize:
         return "every block of the template would read more bytes than it reads now"
     return ""
 
 
-def _work(member: Operation) -> int:
-    return sum(arithmetic(store.value) for store in member.results)
+def _work_cost(member: Operation) -> int:
+    return sum(arithmetic_cost(store.value) for store in member.results)
 
 
 def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
@@ -187,12 +187,12 @@ def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
     for member in group.members:
         for tree in member.trees:
             for load in dict.fromkeys(loads(tree)):
-                if load.buffer not in own and _moves(load, group.outer):
+                if load.buffer not in own and _varies(load, group.outer):
                     total += buffers[load.buffer].dtype.itemsize
     return total
 
 
-def _stepping(index: Expr) -> set[sympy.Basic]:
+def _stepping_variables(index: Expr) -> set[sympy.Basic]:
     """Variables of which each step, or nearly, makes another index: not those that count blocks."""
     blocks = {
         part: sympy.Integer(0)
@@ -202,7 +202,7 @@ def _stepping(index: Expr) -> set[sympy.Basic]:
     return set(index.xreplace(blocks).free_symbols)
 
 
-def _moves(load: Load, axes: tuple[Axis, ...]) -> bool:
+def _varies(load: Load, axes: tuple[Axis, ...]) -> bool:
     """Whether a read is of another element at every point, or nearly."""
-    symbols = {s for i in load.index for s in _stepping(i)}
+    symbols = {s for i in load.index for s in _stepping_variables(i)}
     return bool(load.indirect) or all(axis.var in symbols for axis in axes)

@@ -9,10 +9,10 @@ from functools import partial
 import sympy
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.groups import group_fn, make_node, numel
-from scheduler.fusion.inline import with_values
+from scheduler.fusion.inline import substitute_loads
+from scheduler.fusion.node_builder import group_fn, make_node, numel
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.operations import GroupKind, Operation, live
+from scheduler.ir.operations import GroupKind, Operation, live_operations
 from scheduler.ir.values import Value, loads
 
 
@@ -41,14 +41,14 @@ def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
         inside = member.name in group.inside or not group.inner
         known = values[inside]
         inlined = [n for name in member.reads if name in known for n in nodes[name]]
-        made = member.map_trees(partial(with_values, values=known))
+        made = member.map_trees(partial(substitute_loads, values=known))
         made = made.with_nodes(tuple(dict.fromkeys(inlined)))
         members.append(made)
         if made.group_kind is GroupKind.POINTWISE:
             (store,) = made.results
             values[inside][store.buffer] = store.value
             nodes[store.buffer] = made.nodes
-    return live(members, needed)
+    return live_operations(members, needed)
 
 
 def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]) -> Operation:
@@ -65,7 +65,7 @@ def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]
         )
         made = replace(
             store,
-            value=with_values(store.value, values),
+            value=substitute_loads(store.value, values),
             nodes=tuple(dict.fromkeys((*inlined, *op.nodes))),
         )
         values[store.buffer], nodes[store.buffer] = made.value, made.nodes

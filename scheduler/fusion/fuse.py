@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from scheduler.fusion.cost import inline_rejection, rows_rejection, tree_extent, turn_rejection
-from scheduler.fusion.group import Group, begin
-from scheduler.fusion.inline import inlined, replace_loads
-from scheduler.fusion.joining import Joined, Rejection, direct_loads, join, merge_reindexing
+from scheduler.fusion.cost import inline_rejection, rows_rejection, transpose_rejection, tree_extent
+from scheduler.fusion.group import Group, new_group
+from scheduler.fusion.inline import inlined_value, replace_loads
+from scheduler.fusion.legality import Placement, Rejection, direct_loads, join, merge_reindexing
 from scheduler.fusion.nodes import FusionDecision
-from scheduler.fusion.order import topological
-from scheduler.fusion.points import reindexed_pointwise
+from scheduler.fusion.order import topological_order
+from scheduler.fusion.reindex import reindex_pointwise
 from scheduler.fusion.view_like import inline_views
-from scheduler.ir.index.inverse import inverse
+from scheduler.ir.index.inverse import invert_index
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
     BufferKind,
@@ -56,7 +56,7 @@ class Fusion:
         self._operations = operations
         self.buffers = lowered.buffers
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
-        self.sizes = Ranges.of_symbols(lowered.graph.symbols)
+        self.sizes = Ranges.from_symbols(lowered.graph.symbols)
         self.decisions: list[FusionDecision] = []
         self.groups: dict[int, Group] = {}
         self.outputs = {
@@ -97,7 +97,7 @@ class Fusion:
             self._decide(group.name, op.name, True, "the same points, all values available")
             self._add(group, answer, index)
             return
-        group = begin(index, op, index, self.sizes)
+        group = new_group(index, op, index, self.sizes)
         if op.group_kind is GroupKind.REDUCTION:
             group.inside.add(op.name)
         self.groups[index] = group
@@ -123,12 +123,12 @@ class Fusion:
 
     def _try(
         self, op: Operation, group: Group, together: Collection[int] = ()
-    ) -> Joined | Rejection:
+    ) -> Placement | Rejection:
         """``op`` in the group, and what it reads of the groups ``together`` as well."""
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
             return Rejection("its reader computes it without storing it")
-        if is_pointwise and (rejection := turn_rejection(op, group, self.buffers)):
+        if is_pointwise and (rejection := transpose_rejection(op, group, self.buffers)):
             return Rejection(rejection)
         answer = join(op, group, self.buffers)
         if isinstance(answer, Rejection):
@@ -177,14 +177,14 @@ class Fusion:
             return False
         size = self.buffers[buffer].size
         places = [load.index for load in direct_loads(op) if load.buffer == buffer]
-        return bool(places) and all(inverse(p, size, op.loops) is not None for p in places)
+        return bool(places) and all(invert_index(p, size, op.loops) is not None for p in places)
 
-    def _add(self, group: Group, joined: Joined, index: int) -> None:
+    def _add(self, group: Group, joined: Placement, index: int) -> None:
         self._extend(group, joined)
         group.indices.append(index)
         self._register(joined.op, group)
 
-    def _extend(self, group: Group, joined: Joined) -> None:
+    def _extend(self, group: Group, joined: Placement) -> None:
         if joined.regrouped:
             group.members[:] = joined.regrouped
             group.inside.update(member.name for member in joined.regrouped)
@@ -285,7 +285,7 @@ class Fusion:
         self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
         made = [
-            reindexed_pointwise(member, found, axes, self.sizes)
+            reindex_pointwise(member, found, axes, self.sizes)
             for member in group.members
             if isinstance(member, Pointwise)
         ]
@@ -309,7 +309,7 @@ class Fusion:
             self._decide(group.name, reader.name, False, rejection or _TOO_LARGE)
             return
         self._extents.update(extents)
-        value, nodes = inlined(group, results[0])
+        value, nodes = inlined_value(group, results[0])
         made = [
             replace_loads(member, results[0], value, nodes, group, reader, self.buffers)
             for member in reader.members
@@ -337,7 +337,7 @@ class Fusion:
                 self._absorb(reader, group)
                 return
 
-    def _all_joined(self, reader: Group, group: Group) -> list[Joined] | None:
+    def _all_joined(self, reader: Group, group: Group) -> list[Placement] | None:
         """The members of a pointwise group in another one, in their order; None where one of them
         may not be there."""
         trial = replace(group, members=list(group.members), inside=set(group.inside))
@@ -365,7 +365,7 @@ class Fusion:
             return
         for member in reader.members:
             answer = join(member, scan, self.buffers)
-            assert isinstance(answer, Joined)
+            assert isinstance(answer, Placement)
             scan.members.append(answer.op)
         self._absorb(reader, scan)
 
@@ -414,5 +414,5 @@ class Fusion:
         """Otherwise by where they ended in the graph."""
         groups = self.groups
         depends = {number: group.depends for number, group in groups.items()}
-        order = topological(depends, lambda number: max(groups[number].indices))
+        order = topological_order(depends, lambda number: max(groups[number].indices))
         return [groups[number] for number in order]

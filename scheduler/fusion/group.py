@@ -77,13 +77,13 @@ class Group:
         yield from seen
 
 
-def begin(number: int, op: Operation, index: int, sizes: Ranges) -> Group:
+def new_group(number: int, op: Operation, index: int, sizes: Ranges) -> Group:
     """A group of one operation."""
-    outer, inner = loops_of(op)
+    outer, inner = group_loops(op)
     return Group(number, op.group_kind, outer, inner, [op], [index], sizes)
 
 
-def loops_of(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def group_loops(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """The loops whose points an operation stores at, and those that it reduces over. Of a sort
     those that it reads its keys at: no other operation joins it."""
     if op.group_kind is GroupKind.REDUCTION:

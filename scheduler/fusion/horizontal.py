@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import sympy
 
-from scheduler.fusion.groups import make_node, numel
+from scheduler.fusion.node_builder import make_node, numel
 from scheduler.fusion.nodes import FusionDecision, SchedulerNode
-from scheduler.fusion.order import topological
+from scheduler.fusion.order import topological_order
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Contraction, GroupKind
@@ -36,7 +36,7 @@ def fuse_horizontally(
             continue
         known = groups.setdefault(key, [])
         for group in known:
-            reason = _obstacle(group, k, nodes, writers)
+            reason = _rejection(group, k, nodes, writers)
             decisions.append(
                 FusionDecision(
                     nodes[group[0]].name,
@@ -51,7 +51,7 @@ def fuse_horizontally(
         else:
             known.append([k])
     joined = {k: group for known in groups.values() for group in known for k in group}
-    return _rebuilt(nodes, joined, positions), decisions
+    return _rebuild(nodes, joined, positions), decisions
 
 
 def _key(node: SchedulerNode) -> object:
@@ -61,7 +61,7 @@ def _key(node: SchedulerNode) -> object:
     return main.a, main.batch, main.m, main.k, main.b.dtype
 
 
-def _obstacle(
+def _rejection(
     group: list[int], k: int, nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> str:
     if len(group) >= _MAX_MEMBERS:
@@ -90,7 +90,7 @@ def _needs(
     return False
 
 
-def _rebuilt(
+def _rebuild(
     nodes: Sequence[SchedulerNode], joined: dict[int, list[int]], positions: dict[str, int]
 ) -> list[SchedulerNode]:
     """The joined node stands where the last of its members stood: all it reads is there by then,
@@ -104,7 +104,7 @@ def _rebuilt(
             members = [member for j in group for member in nodes[j].contractions]
             extents = (_points(members), sympy.Integer(1))
             made.append(make_node(members, GroupKind.GEMM, extents, positions))
-    return _sorted(made)
+    return _sort_nodes(made)
 
 
 def _points(members: Sequence[Contraction]) -> Expr:
@@ -113,10 +113,10 @@ def _points(members: Sequence[Contraction]) -> Expr:
     return simplify(numel([*first.batch, *first.m]) * columns)
 
 
-def _sorted(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
+def _sort_nodes(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
     """The nodes after those they read from, otherwise in their order."""
     writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
     depends = {
         k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(nodes)
     }
-    return [nodes[k] for k in topological(depends, lambda k: k)]
+    return [nodes[k] for k in topological_order(depends, lambda k: k)]

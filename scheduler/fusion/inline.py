@@ -8,7 +8,7 @@ from scheduler.fusion.group import Group
 from scheduler.ir.index.inverse import reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
-from scheduler.ir.index.trees import ranges_inside, simplify_tree
+from scheduler.ir.index.trees import access_ranges, simplify_tree
 from scheduler.ir.operations import (
     Buffer,
     Operation,
@@ -17,7 +17,7 @@ from scheduler.ir.values import Cast, Load, Value, loads, rebuild
 from scheduler.lowering.builder import bind_indirect
 
 
-def inlined(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
+def inlined_value(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
     """The value that a pointwise group stores to ``buffer``, from outside reads alone, and the
     graph nodes that it computes."""
     values: dict[str, Value] = {}
@@ -27,12 +27,12 @@ def inlined(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
         own = dict.fromkeys(member.nodes)
         for load in loads(store.value):
             own.update(nodes.get(load.buffer, {}))
-        values[store.buffer] = with_values(store.value, values)
+        values[store.buffer] = substitute_loads(store.value, values)
         nodes[store.buffer] = own
     return values[buffer], tuple(nodes[buffer])
 
 
-def with_values(value: Value, values: Mapping[str, Value]) -> Value:
+def substitute_loads(value: Value, values: Mapping[str, Value]) -> Value:
     """A tree with trees for reads of some buffers (at the point where they are computed)."""
     if not values:
         return value
@@ -60,7 +60,7 @@ def replace_loads(
     def change(part: Value) -> Value | None:
         if not isinstance(part, Load) or part.buffer != buffer:
             return None
-        inside = ranges_inside(part, all_ranges(op, reader))
+        inside = access_ranges(part, all_ranges(op, reader))
         reindexing = reindexing_at(place, size, group.outer, part.index, inside)
         if reindexing is None:
             failed.append(part)

@@ -10,10 +10,10 @@ import sympy
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.functions import evaluate, unbacked
+from scheduler.ir.index.functions import evaluate, unbacked_sizes
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import Buffer, BufferKind, in_own_memory, spans
+from scheduler.ir.operations import Buffer, BufferKind, loop_spans, unshared_buffers
 
 #: How many free allocations are looked at for a new buffer: keeps planning linear.
 _CANDIDATES = 64
@@ -23,13 +23,13 @@ def with_frees(
     nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer]
 ) -> tuple[SchedulerNode, ...]:
     """The nodes with the intermediate buffers that die after each."""
-    own = _in_own_memory(nodes)
+    own = _unshared_buffers(nodes)
     last: dict[str, int] = {}
     for position, node in enumerate(nodes):
         for name in (*node.writes, *node.reads):
             if buffers[name].kind is BufferKind.INTERMEDIATE and name not in own:
                 last[name] = position
-    for name, end in needed_again(nodes):
+    for name, end in loop_carried_reads(nodes):
         if name in last:
             last[name] = max(last[name], end)
     frees: list[list[str]] = [[] for _ in nodes]
@@ -38,10 +38,10 @@ def with_frees(
     return tuple(replace(node, frees=tuple(f)) for node, f in zip(nodes, frees, strict=True))
 
 
-def needed_again(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
+def loop_carried_reads(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
     """What a loop's body reads and does not write, with the place of the loop's end: the next
     step reads it again."""
-    for begin, end in spans([node.members[0] if node.members else None for node in nodes]):
+    for begin, end in loop_spans([node.members[0] if node.members else None for node in nodes]):
         body = nodes[begin : end + 1]
         written = {name for node in body for name in node.writes}
         for name in dict.fromkeys(name for node in body for name in node.reads):
@@ -49,8 +49,8 @@ def needed_again(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
                 yield name, end
 
 
-def _in_own_memory(nodes: Sequence[SchedulerNode]) -> set[str]:
-    return in_own_memory(member for node in nodes for member in node.members)
+def _unshared_buffers(nodes: Sequence[SchedulerNode]) -> set[str]:
+    return unshared_buffers(member for node in nodes for member in node.members)
 
 
 def size_bytes(buffer: Buffer) -> Expr:
@@ -61,7 +61,7 @@ def size_bytes(buffer: Buffer) -> Expr:
     return simplify((sympy.Add(*extent) + 1) * buffer.dtype.itemsize)
 
 
-def plan(
+def plan_memory(
     nodes: Sequence[SchedulerNode],
     buffers: Mapping[str, Buffer],
     symbols: Mapping[str, SymbolInfo],
@@ -73,8 +73,8 @@ def plan(
     Of the fitting ones the nearest in size at the example's sizes is chosen. What loops rename or
     take slices of is in none of them.
     """
-    own = _in_own_memory(nodes)
-    sizes = Ranges.of_symbols(symbols)
+    own = _unshared_buffers(nodes)
+    sizes = Ranges.from_symbols(symbols)
     hints = {name: info.hint for name, info in symbols.items()}
     storage: dict[str, str] = {}
     pools: dict[str, Expr] = {}
@@ -85,7 +85,7 @@ def plan(
                 continue
             size = size_bytes(buffers[name])
             # One that depends on data is allocated when that is known: it shares with none.
-            chosen = None if unbacked(size) else _choose(size, free, pools, hints, sizes)
+            chosen = None if unbacked_sizes(size) else _choose(size, free, pools, hints, sizes)
             if chosen is None:
                 chosen = f"pool{len(pools)}"
                 pools[chosen] = size
@@ -94,7 +94,7 @@ def plan(
                 pools[chosen] = _larger(size, pools[chosen], sizes) or size
             storage[name] = chosen
         dead = (storage[name] for name in node.frees if name in storage)
-        free.extend(pool for pool in dead if not unbacked(pools[pool]))
+        free.extend(pool for pool in dead if not unbacked_sizes(pools[pool]))
     return storage, pools
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 Name = TypeVar("Name", bound=Hashable)
 
 
-def topological(
+def topological_order(
     depends: Mapping[Name, Collection[Name]], priority: Callable[[Name], Any]
 ) -> list[Name]:
     """Names after those they depend on; of those that may come next always the least by

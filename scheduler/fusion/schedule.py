@@ -7,9 +7,9 @@ from itertools import groupby
 
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
-from scheduler.fusion.groups import single_node
 from scheduler.fusion.horizontal import fuse_horizontally
-from scheduler.fusion.memory import plan, with_frees
+from scheduler.fusion.memory import plan_memory, with_frees
+from scheduler.fusion.node_builder import single_node
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import GroupKind, Lowered, Operation
@@ -24,30 +24,30 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     Raises ``LimitError`` where it takes more steps than so many operations may.
     """
     with counted("scheduling", SCHEDULING_STEPS.of(len(lowered.operations))):
-        return _scheduled(lowered, fuse=fuse)
+        return _schedule(lowered, fuse=fuse)
 
 
-def _scheduled(lowered: Lowered, *, fuse: bool) -> Schedule:
+def _schedule(lowered: Lowered, *, fuse: bool) -> Schedule:
     positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
     decisions: list[FusionDecision] = []
     if fuse:
-        nodes, decisions = _fused(lowered, positions)
+        nodes, decisions = _fuse(lowered, positions)
     else:
         nodes = [single_node(operation, positions) for operation in lowered.operations]
     ordered = with_frees(nodes, lowered.buffers)
-    storage, pools = plan(ordered, lowered.buffers, lowered.graph.symbols)
+    storage, pools = plan_memory(ordered, lowered.buffers, lowered.graph.symbols)
     made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
     verify(made)
     return made
 
 
-def _fused(
+def _fuse(
     lowered: Lowered, positions: dict[str, int]
 ) -> tuple[list[SchedulerNode], list[FusionDecision]]:
     """Nothing is joined across the begin or the end of a loop, or moved there."""
     nodes: list[SchedulerNode] = []
     decisions: list[FusionDecision] = []
-    parts = _parts(lowered.operations)
+    parts = _split_at_loops(lowered.operations)
     readers: dict[str, set[int]] = {}
     for number, part in enumerate(parts):
         for name in (name for op in part for name in op.reads):
@@ -57,13 +57,13 @@ def _fused(
             nodes.append(single_node(part[0], positions))
             continue
         elsewhere = {n for op in part for n in op.writes if readers.get(n, set()) - {number}}
-        made, decided = _fused_part(lowered, part, elsewhere, positions)
+        made, decided = _fuse_part(lowered, part, elsewhere, positions)
         nodes += made
         decisions += decided
     return nodes, decisions
 
 
-def _parts(operations: Sequence[Operation]) -> list[list[Operation]]:
+def _split_at_loops(operations: Sequence[Operation]) -> list[list[Operation]]:
     """The operations between marks, and each mark by itself."""
     parts: list[list[Operation]] = []
     for is_mark, run in groupby(operations, lambda op: op.group_kind is GroupKind.LOOP):
@@ -72,7 +72,7 @@ def _parts(operations: Sequence[Operation]) -> list[list[Operation]]:
     return parts
 
 
-def _fused_part(
+def _fuse_part(
     lowered: Lowered,
     operations: Sequence[Operation],
     read_elsewhere: Collection[str],

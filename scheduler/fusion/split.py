@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from scheduler.fusion.groups import single_node
-from scheduler.fusion.memory import plan as plan_memory
-from scheduler.fusion.memory import with_frees
+from scheduler.fusion.memory import plan_memory, with_frees
+from scheduler.fusion.node_builder import single_node
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import Operation
@@ -19,7 +18,7 @@ from scheduler.ir.operations import Operation
 UNFUSED_SUFFIX = "_alone"
 
 
-def split(plan: Schedule, names: Collection[str]) -> Schedule:
+def split_nodes(plan: Schedule, names: Collection[str]) -> Schedule:
     """The schedule with these nodes split, verified.
 
     Nodes that hold one operation, externs, and nodes that compute on their way what another

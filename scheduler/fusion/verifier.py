@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from scheduler.fusion.memory import needed_again
+from scheduler.fusion.memory import loop_carried_reads
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import BufferKind, GroupKind
 from scheduler.lowering.verifier import InconsistentError, Verifier
@@ -44,7 +44,7 @@ def verify(plan: Schedule) -> None:
 def _check_steps(plan: Schedule) -> None:
     """What a loop's body reads and does not make is still there for the next step."""
     freed = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
-    for name, end in needed_again(plan.nodes):
+    for name, end in loop_carried_reads(plan.nodes):
         if freed.get(name, end) < end:
             raise InconsistentError(f"{name} is freed in a loop whose next step reads it")
 

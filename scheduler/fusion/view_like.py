@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scheduler.fusion.cost import is_view_like
-from scheduler.fusion.group import Group, begin
-from scheduler.fusion.inline import inlined, replace_loads
+from scheduler.fusion.group import Group, new_group
+from scheduler.fusion.inline import inlined_value, replace_loads
 from scheduler.fusion.nodes import FusionDecision
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Buffer, GroupKind, Operation
@@ -30,8 +30,8 @@ def inline_views(
         made = op
         for name in op.reads:
             if name in pending:
-                value, nodes = inlined(pending[name], name)
-                reader = begin(0, made, 0, sizes)
+                value, nodes = inlined_value(pending[name], name)
+                reader = new_group(0, made, 0, sizes)
                 changed = replace_loads(made, name, value, nodes, pending[name], reader, buffers)
                 assert changed is not None
                 decisions.append(
@@ -41,7 +41,7 @@ def inline_views(
         if made.group_kind is GroupKind.POINTWISE and not outputs.intersection(made.writes):
             (written,) = made.writes
             if is_view_like(made, consumers.get(written, [])):
-                pending[written] = begin(0, made, 0, sizes)
+                pending[written] = new_group(0, made, 0, sizes)
                 continue
         result.append(made)
     return result

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import product
 
 from scheduler.ir.graph import Expr, Guard, SymbolInfo
-from scheduler.ir.guards import check_guards, holds, sizes_of
+from scheduler.ir.guards import check_guards, guard_holds, guard_sizes
 from scheduler.ir.index.functions import is_unbacked, symbol
 from scheduler.outcome import UserError
 
 Bindings = dict[str, int]
-_MOST_TRIALS = 4096  # sizes that are tried for some that keep the guards
+_MAX_TRIALS = 4096  # sizes that are tried for some that keep the guards
 _LARGEST_PRIME = 1 << 24  # that is looked for: no loop of a check is longer
 
 
@@ -49,7 +49,9 @@ def check_bindings(
     check_guards(guards, given)
 
 
-def learn(bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]) -> None:
+def bind_unbacked(
+    bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]
+) -> None:
     """Note sizes that were read from data. ``UserError`` where one is none that the export allows:
     its kernels are made for those alone."""
     for name, value in found.items():
@@ -64,7 +66,7 @@ def learn(bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[
         bindings[name] = value
 
 
-def backed(bindings: Mapping[str, int]) -> Bindings:
+def backed_bindings(bindings: Mapping[str, int]) -> Bindings:
     """Without the sizes that depend on data, for which only the data speak."""
     return {name: value for name, value in bindings.items() if not is_unbacked(name)}
 
@@ -76,13 +78,15 @@ def check_backed(given: Mapping[str, int]) -> None:
             raise UserError(f"{name} depends on data: the model says it while it runs")
 
 
-def hints(symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None) -> Bindings:
+def hint_bindings(
+    symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None
+) -> Bindings:
     """Every symbol at its hint, where nothing else is given."""
     return {name: symbol.hint for name, symbol in symbols.items()} | dict(given or {})
 
 
 @dataclass(frozen=True)
-class ShapedSize:
+class SizeSource:
     """A dimension of an input that gives a symbolic size: it is ``factor * size + rest``."""
 
     size: str
@@ -98,11 +102,11 @@ class ShapedSize:
         if left or value < info.minimum or (info.maximum is not None and value > info.maximum):
             raise UserError(
                 f"input {self.input}: dimension {self.axis} is {extent}: the model was exported"
-                f" for {self.allowed(info)}"
+                f" for {self.extent_range(info)}"
             )
         return value
 
-    def allowed(self, info: SymbolInfo) -> str:
+    def extent_range(self, info: SymbolInfo) -> str:
         """What the dimension may be: ``4 to 200, in steps of 2``."""
         least = self.factor * info.minimum + self.rest
         most = None if info.maximum is None else self.factor * info.maximum + self.rest
@@ -110,19 +114,19 @@ class ShapedSize:
         return f"{least}{upper}" + (f", in steps of {self.factor}" if self.factor > 1 else "")
 
 
-def shaped_sizes(
+def size_sources(
     shapes: Mapping[str, Sequence[Expr]], symbols: Iterable[str]
-) -> tuple[ShapedSize, ...]:
+) -> tuple[SizeSource, ...]:
     """For each size the dimension of an input that gives it: the first that is the size itself,
     else the first that is linear in it. Sizes that no dimension gives have none."""
-    found: dict[str, ShapedSize] = {}
+    found: dict[str, SizeSource] = {}
     dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
     for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
         for size in sorted(s.name for s in expr.free_symbols):
             factor = expr.coeff(symbol(size))
             rest = expr - factor * symbol(size)
             if factor.is_Integer and rest.is_Integer and factor > 0:
-                found.setdefault(size, ShapedSize(size, name, axis, int(factor), int(rest)))
+                found.setdefault(size, SizeSource(size, name, axis, int(factor), int(rest)))
     return tuple(found[size] for size in symbols if size in found)
 
 
@@ -138,7 +142,7 @@ def trial_bindings(
     trials = (
         {name: symbol.minimum for name, symbol in symbols.items()},
         {name: _prime_within(symbol) for name, symbol in symbols.items()},
-        hints(symbols),
+        hint_bindings(symbols),
     )
     unique: list[Bindings] = []
     for trial in trials:
@@ -152,14 +156,14 @@ def _nearby(
     trial: Bindings, symbols: Mapping[str, SymbolInfo], guards: Sequence[Guard]
 ) -> Iterator[Bindings]:
     """Sizes from those of a trial on that are within their ranges and keep the guards."""
-    names = sorted({name for guard in guards for name in sizes_of(guard)})
-    reach = int(_MOST_TRIALS ** (1 / max(1, len(names))))
+    names = sorted({name for guard in guards for name in guard_sizes(guard)})
+    reach = int(_MAX_TRIALS ** (1 / max(1, len(names))))
     for steps in sorted(product(range(reach), repeat=len(names)), key=sum):
         moved = trial | {n: trial[n] + step for n, step in zip(names, steps, strict=True)}
         within = all(
             info.maximum is None or moved[name] <= info.maximum for name, info in symbols.items()
         )
-        if within and all(holds(guard, moved) for guard in guards):
+        if within and all(guard_holds(guard, moved) for guard in guards):
             yield moved
 
 

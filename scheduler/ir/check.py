@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import (
     Argument,
     ConstantOutput,
@@ -19,7 +19,7 @@ from scheduler.ir.graph import (
     TensorMeta,
 )
 from scheduler.ir.index.functions import degrees, evaluate
-from scheduler.ir.index.parsing import check_name, shown
+from scheduler.ir.index.parser import check_name, quote_text
 from scheduler.limits import (
     INT64_END,
     MAX_GRAPH_NESTING,
@@ -53,7 +53,7 @@ def check_graph(graph: Graph) -> None:
         if name not in made:
             raise UserError(f"output {name!r} is made by no node of the graph")
     _check_outputs(graph, sizes)
-    check_constants(graph.constant_outputs, len(graph.returned))
+    check_constants(graph.constant_outputs, len(graph.returned_outputs))
 
 
 def references(argument: Argument) -> Iterator[str]:
@@ -125,7 +125,7 @@ class _Sizes:
 
     def __init__(self, graph: Graph) -> None:
         self._symbols = graph.symbols
-        self._hints = hints(graph.symbols)
+        self._hints = hint_bindings(graph.symbols)
         self._values: dict[Expr, int] = {}
 
     def value(self, where: str, expr: Expr) -> int:
@@ -165,7 +165,7 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
     for value, expr in zip((*size, *stride), (*meta.size, *meta.stride), strict=True):
         if value < 0:
             at = "" if expr.is_Integer else f", which is {value} at the example's sizes"
-            raise UserError(f"{where} has a negative size or stride: {shown(str(expr))}{at}")
+            raise UserError(f"{where} has a negative size or stride: {quote_text(str(expr))}{at}")
     reach = 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if 0 not in size and max(reach, prod(size)) * meta.dtype.itemsize >= INT64_END:
         raise UserError(f"{where} is larger than any memory: its sizes are {size}")
@@ -227,7 +227,7 @@ def _check_labels(node: Node) -> None:
         )
 
 
-def _undefined(node: Node, name: str, makers: Mapping[str, str]) -> str:
+def _undefined_message(node: Node, name: str, makers: Mapping[str, str]) -> str:
     label = next(label for label, given in node.arguments() if name in references(given))
     use = f"node {node.name!r} uses {name!r}"
     if name in makers:
@@ -257,7 +257,7 @@ def _check_nodes(nodes: tuple[Node, ...], made: set[str], known: _Names) -> None
         _check_labels(node)
         for name in node_references(node):
             if name not in made:
-                raise UserError(_undefined(node, name, makers))
+                raise UserError(_undefined_message(node, name, makers))
         for inner in subgraphs(node):
             _check_subgraph(f"node {node.name!r}, graph {inner.name!r}", inner, known)
         for output in node.outputs:

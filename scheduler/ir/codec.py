@@ -2,7 +2,7 @@
 
 Expressions over sizes are text (``index/text.py``), element types their labels, tuples lists.
 Nothing is converted on the way in: a number where a text is due is a mistake, and so is a field
-that is missing. A file adds the names in which it differs from its dataclasses (``renamed``).
+that is missing. A file adds the names in which it differs from its dataclasses (``rename_fields``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make_codec() -> Converter:
     return codec
 
 
-def renamed(
+def rename_fields(
     codec: Converter,
     kind: type,
     names: Mapping[str, str] | None = None,
@@ -63,9 +63,9 @@ def renamed(
     codec.register_structure_hook(kind, make_dict_structure_fn(kind, codec, **reading))
 
 
-def named(codec: Converter, kind: type, names: Mapping[str, str] | None = None) -> None:
+def key_by_name(codec: Converter, kind: type, names: Mapping[str, str] | None = None) -> None:
     """In mappings by name, JSON does not say the name once more among the fields."""
-    renamed(codec, kind, names, omitted=("name",))
+    rename_fields(codec, kind, names, omitted=("name",))
 
     def read(data: Mapping[str, Any], _: object) -> dict[str, Any]:
         found, wrong = dict[str, Any](), list[Exception]()
@@ -87,7 +87,7 @@ def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
     try:
         return codec.structure(data, kind)
     except BaseValidationError as error:
-        first = transform_error(error, format_exception=_words)[0]
+        first = transform_error(error, format_exception=_error_text)[0]
         raise UserError(f"{what}: {' '.join(first.split())[:_MAX_ERROR_LENGTH]}") from None
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"{what}: {' '.join(str(error).split())[:_MAX_ERROR_LENGTH]}") from None
@@ -115,7 +115,7 @@ def _config_value(value: Any, _: object) -> int | str | bool:
     return value
 
 
-def _words(error: BaseException, kind: type | None) -> str:
+def _error_text(error: BaseException, kind: type | None) -> str:
     if isinstance(error, UserError | TypeError | ValueError):
         return str(error)
     return format_exception(error, kind)

@@ -85,7 +85,7 @@ class DType(Enum):
         return self.value.numpy
 
     @property
-    def wide(self) -> str:
+    def reference_numpy(self) -> str:
         """Name of the NumPy type that references compute in: float64 for floats, complex128 for
         complex numbers, else its own."""
         if self.is_complex:
@@ -108,7 +108,7 @@ class DType(Enum):
         return self.value.largest
 
     @property
-    def least(self) -> float:
+    def smallest_positive(self) -> float:
         """Least number above 0 of a float type, as kernels hold it: those of f32 and f64 that are
         less than normal may be 0 there."""
         return _LEAST.get(self, 0.0)
@@ -145,13 +145,13 @@ class DType(Enum):
     def accumulator(self) -> DType:
         """Type in which kernels sum values: the one that holds them; i64 for integers and
         booleans."""
-        return self.compute if self.is_inexact else DType.I64
+        return self.compute_dtype if self.is_inexact else DType.I64
 
     @property
     def product_sum(self) -> DType:
         """Type in which matrix instructions sum products: the one that holds floats; i32 for i8,
         whose sums wrap around as those of i64 do once they are as narrow."""
-        return DType.I32 if self is DType.I8 else self.compute
+        return DType.I32 if self is DType.I8 else self.compute_dtype
 
     @property
     def is_unsigned(self) -> bool:
@@ -164,12 +164,12 @@ class DType(Enum):
         return not self.is_inexact and self is not DType.BOOL
 
     @property
-    def compute(self) -> DType:
+    def compute_dtype(self) -> DType:
         """Type in which kernels hold a value between load and store (f32 for floats narrower)."""
         return DType.F32 if self.is_float and self.itemsize < 4 else self
 
     @property
-    def is_bits(self) -> bool:
+    def is_stored_as_bits(self) -> bool:
         """Whether arrays on the host hold its bit patterns: NumPy has no such type."""
         return self.is_float and bool(self.value.torch)
 

@@ -216,7 +216,7 @@ class Graph:
     ``outputs`` are all values that leave the graph, new values of written inputs among them.
     ``output_specs`` say what each is for; there are none where the model returns all of them.
 
-    ``constant_outputs`` are no values and not among them: ``with_constants`` puts them in between.
+    ``constant_outputs`` are no values and not among them: ``insert_constants`` puts them in between.
 
     ``float32_matmul_precision`` is not in an exported graph: it is as whoever compiles it says.
     """
@@ -247,12 +247,12 @@ class Graph:
         )
 
     @property
-    def returned(self) -> tuple[int, ...]:
+    def returned_outputs(self) -> tuple[int, ...]:
         """Places of the outputs that the model returns: all but new values of inputs."""
         written = {mutation.output for mutation in self.mutations}
         return tuple(place for place in range(len(self.outputs)) if place not in written)
 
-    def inner(self, part: Subgraph) -> Graph:
+    def subgraph(self, part: Subgraph) -> Graph:
         """One of the graphs in it as a graph, its inputs given by whoever runs it."""
         inputs = tuple(GraphInput(name, InputKind.USER) for name in part.inputs)
         return replace(
@@ -271,7 +271,7 @@ class Graph:
         return {node.name: node for node in self.nodes}
 
     @cached_property
-    def every_node(self) -> Mapping[str, Node]:
+    def all_nodes_by_name(self) -> Mapping[str, Node]:
         """Its nodes and those of the graphs among their arguments, by name."""
         found: dict[str, Node] = {}
         pending = list(self.nodes)
@@ -285,17 +285,17 @@ class Graph:
         return found
 
     @cached_property
-    def makers(self) -> Mapping[str, Node]:
+    def producers(self) -> Mapping[str, Node]:
         """The node that makes each value; inputs have none."""
         return {output: node for node in self.nodes for output in node.outputs}
 
-    def named(self, names: Iterable[str]) -> tuple[Node, ...]:
+    def nodes_named(self, names: Iterable[str]) -> tuple[Node, ...]:
         """The nodes of these names, in their order; names of no node are left out."""
         known = self.nodes_by_name
         return tuple(known[name] for name in names if name in known)
 
 
-def with_constants(values: Sequence[_T], constants: Mapping[int, _C]) -> list[_T | _C]:
+def insert_constants(values: Sequence[_T], constants: Mapping[int, _C]) -> list[_T | _C]:
     """All that a model returns, in its order: ``constants`` at their places, and ``values`` in
     between. Places are as ``check_constants`` wants them."""
     rest = iter(values)

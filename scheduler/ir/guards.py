@@ -50,13 +50,13 @@ def parse_guard(text: str) -> Guard:
     return Guard(tuple(relations))
 
 
-def sizes_of(guard: Guard) -> tuple[str, ...]:
+def guard_sizes(guard: Guard) -> tuple[str, ...]:
     """Names of the sizes that a guard is about, in order."""
     exprs = [e for one in guard.alternatives for e in (one.left, one.right)]
     return tuple(sorted({symbol.name for expr in exprs for symbol in expr.free_symbols}))
 
 
-def holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
+def guard_holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
     """Whether a guard holds at these sizes; one that divides by zero there does not."""
     try:
         return any(
@@ -70,19 +70,19 @@ def holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
 def check_guards(guards: Iterable[Guard], bindings: Mapping[str, int]) -> None:
     """Raise ``UserError`` at sizes that break a guard; guards of other sizes are left alone."""
     for guard in guards:
-        names = sizes_of(guard)
-        if all(name in bindings for name in names) and not holds(guard, bindings):
+        names = guard_sizes(guard)
+        if all(name in bindings for name in names) and not guard_holds(guard, bindings):
             given = ", ".join(f"{name}={bindings[name]}" for name in names)
             raise UserError(f"{given}: the model was exported for {print_guard(guard)}")
 
 
 def is_implied(guard: Guard, symbols: Mapping[str, SymbolInfo]) -> bool:
     """Whether a guard can be shown to hold at all sizes within the ranges."""
-    ranges = Ranges.of_symbols(symbols)
-    return any(_is_shown(one, ranges) for one in guard.alternatives)
+    ranges = Ranges.from_symbols(symbols)
+    return any(_is_proven(one, ranges) for one in guard.alternatives)
 
 
-def _is_shown(relation: Relation, ranges: Ranges) -> bool:
+def _is_proven(relation: Relation, ranges: Ranges) -> bool:
     left, right = relation.left, relation.right
     match relation.sign:
         case "==":

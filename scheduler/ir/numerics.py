@@ -32,7 +32,7 @@ def erfinv(x: Any) -> Any:
     return _in_float64(special.erfinv, x)
 
 
-def of_scipy(name: str) -> Callable[[Any], Any]:
+def scipy_function(name: str) -> Callable[[Any], Any]:
     """SciPy's special function of that name, in float64."""
 
     def function(x: Any) -> Any:
@@ -48,7 +48,7 @@ def _in_float64(function: Any, x: Any) -> Any:
     return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
 
 
-def complex_of(re: Any, im: Any) -> Any:
+def make_complex(re: Any, im: Any) -> Any:
     """The complex numbers of these parts. (``re + 1j * im`` makes NaN of infinities.)"""
     re, im = np.broadcast_arrays(re, im)
     made = np.empty(re.shape, dtype=np.result_type(re, im, np.complex64))
@@ -72,7 +72,7 @@ def rsqrt(x: Any) -> Any:
 def truncdiv(a: Any, b: Any) -> Any:
     """Division rounded towards zero: C's on integers, the rounded quotient's on floats. Integers
     by 0 as ``floordiv``."""
-    if _of_floats(a, b):
+    if _any_float(a, b):
         return np.trunc(np.true_divide(a, b))
     # Without the detour through floats, which would lose digits.
     quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
@@ -84,7 +84,7 @@ def floordiv(a: Any, b: Any) -> Any:
     """Division rounded towards minus infinity. torch raises an error for integers by 0, or gives
     what its device gives; here the quotient has all its bits set, as kernels give it."""
     quotient = np.floor_divide(a, b)
-    if _of_floats(a, b):
+    if _any_float(a, b):
         return quotient
     return _where_zero(b, ~np.zeros_like(quotient), quotient)
 
@@ -101,16 +101,16 @@ def power(a: Any, b: Any) -> Any:
 def remainder(a: Any, b: Any) -> Any:
     """What ``floordiv`` leaves, with the divisor's sign; of integers by 0 the dividend."""
     rest = np.remainder(a, b)
-    return rest if _of_floats(a, b) else _where_zero(b, a, rest)
+    return rest if _any_float(a, b) else _where_zero(b, a, rest)
 
 
 def fmod(a: Any, b: Any) -> Any:
     """What ``truncdiv`` leaves, with the dividend's sign; of integers by 0 the dividend."""
     rest = np.fmod(a, b)
-    return rest if _of_floats(a, b) else _where_zero(b, a, rest)
+    return rest if _any_float(a, b) else _where_zero(b, a, rest)
 
 
-def _of_floats(*values: Any) -> bool:
+def _any_float(*values: Any) -> bool:
     return any(np.issubdtype(np.asarray(x).dtype, np.inexact) for x in values)
 
 
@@ -129,7 +129,7 @@ def to_integer(x: Any, host: Any) -> Any:
         return np.where(whole >= 2.0**63, whole.astype(np.uint64), low.astype(np.uint64))
 
 
-def wrapped(value: int, host: Any) -> Any:
+def wrap_integer(value: int, host: Any) -> Any:
     """An integer of any size as an array without dimensions of an integer type, as C wraps it."""
     bits = 8 * np.dtype(host).itemsize
     return np.asarray(int(value) % (1 << bits), dtype=f"u{bits // 8}").astype(host)
@@ -143,19 +143,19 @@ def sign(x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of log(gamma(x)): minus and plus infinity at 0 and -0, as torch has it."""
     x = np.asarray(x)
-    own = of_scipy("psi")(x)
+    own = scipy_function("psi")(x)
     return np.where(x == 0, np.copysign(np.inf, -x), own).astype(x.dtype)
 
 
 def lgamma(x: Any) -> Any:
     """log |gamma(x)|, infinite at both infinities, as C has it."""
-    return np.where(np.isinf(x), np.inf, of_scipy("gammaln")(x)).astype(np.asarray(x).dtype)
+    return np.where(np.isinf(x), np.inf, scipy_function("gammaln")(x)).astype(np.asarray(x).dtype)
 
 
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0, also where exp(x) alone would overflow; NaN at
     infinity, as torch has it."""
-    return _unscaled(of_scipy("i0e")(x), x)
+    return _unscaled(scipy_function("i0e")(x), x)
 
 
 def i1(x: Any) -> Any:
@@ -165,7 +165,7 @@ def i1(x: Any) -> Any:
 
 def i1e(x: Any) -> Any:
     """exp(-|x|) I1(x), with the sign of x at 0 too."""
-    return np.copysign(of_scipy("i1e")(x), x)
+    return np.copysign(scipy_function("i1e")(x), x)
 
 
 def _unscaled(scaled: Any, x: Any) -> Any:
@@ -174,7 +174,7 @@ def _unscaled(scaled: Any, x: Any) -> Any:
     return np.where(np.isfinite(x), whole, np.nan).astype(np.asarray(x).dtype)
 
 
-def float32_of(x: Any) -> Any:
+def round_to_float32(x: Any) -> Any:
     """The nearest number that float32 has, in the type of ``x``."""
     x = np.asarray(x)
     with np.errstate(over="ignore"):

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from scheduler.ir.graph import Argument, Node
-from scheduler.ir.reference.roles import Requirements
+from scheduler.ir.reference.constraints import Requirements
 from scheduler.ir.reference.rule import Rule
 from scheduler.outcome import UserError
 
@@ -189,7 +189,7 @@ def functional_target(target: str) -> str:
     return f"aten.{name[:-1]}.{overload}" if inplace else target
 
 
-def forms(target: str) -> Iterator[str]:
+def functional_forms(target: str) -> Iterator[str]:
     """The ops that compute what this one does, without writing to an argument, the likeliest first:
     overloads of in-place ops and of those with ``out`` are not always called as the plain ones.
 
@@ -216,14 +216,14 @@ def is_in_place(target: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def overload_of(row: Op, target: str, form: str) -> Overload:
+def make_overload(row: Op, target: str, form: str) -> Overload:
     """The form of a row that a node's target names, in place or not; ``form`` is one of its own.
 
     In place, an op that only views its argument changes a tensor's shape or history, not its
     elements, and torch.export lets all later nodes use its result: it mutates nothing. The overload
     ``out`` writes its result to the argument of that name.
     """
-    params = read_signature(row.signatures[form.removeprefix(row.name).removeprefix(".")])
+    params = parse_signature(row.signatures[form.removeprefix(row.name).removeprefix(".")])
     if target.endswith((".out", _OUT)):
         if all(param.name != "out" for param in params):
             params = (*params, Param("out", required=True, keyword_only=True))
@@ -235,7 +235,7 @@ def overload_of(row: Op, target: str, form: str) -> Overload:
 
 
 @cache
-def read_signature(text: str) -> tuple[Param, ...]:
+def parse_signature(text: str) -> tuple[Param, ...]:
     """Parameters from Python's own form for them, read by Python's own parser."""
     (definition,) = ast.parse(f"def op({text}): pass").body
     assert isinstance(definition, ast.FunctionDef)

@@ -79,7 +79,7 @@ class PointwiseFunction:
         """The held type of a call's result, from that of its arguments (the last of them)."""
         if self.result is Result.BOOL:
             return DType.BOOL
-        held = dtype.compute
+        held = dtype.compute_dtype
         parts = {Result.REAL: held.real, Result.COMPLEX: held.complex}
         return parts.get(self.result, held)
 
@@ -174,7 +174,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         PointwiseFunction("abs", 1, Domain.NUMBER, Result.REAL, np.abs, complex_numbers=True),
         PointwiseFunction("angle", 1, Domain.COMPLEX, Result.REAL, np.angle, 32),
         PointwiseFunction("bit_cast", 1, Domain.ANY, Result.BITS, np.array),
-        PointwiseFunction("complex", 2, Domain.FLOAT, Result.COMPLEX, numerics.complex_of),
+        PointwiseFunction("complex", 2, Domain.FLOAT, Result.COMPLEX, numerics.make_complex),
         _part("real", np.real),
         _part("imag", np.imag),
         PointwiseFunction("conj", 1, Domain.COMPLEX, Result.SAME, np.conj),
@@ -196,7 +196,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _number("pow", 2, numerics.power, 32, complex_numbers=True),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
         # The nearest number that float32 has, in whatever type: as torch finds nearest pixels.
-        _unary("float32_of", numerics.float32_of, 1),
+        _unary("float32_of", numerics.round_to_float32, 1),
         PointwiseFunction("copysign", 2, Domain.FLOAT, Result.SAME, np.copysign, 2),
         PointwiseFunction("nextafter", 2, Domain.FLOAT, Result.SAME, np.nextafter, 4),
         PointwiseFunction("gcd", 2, Domain.INTEGER, Result.SAME, np.gcd, 64),
@@ -227,12 +227,12 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("erf", numerics.erf),
         _unary("erfc", numerics.erfc),
         _unary("erfinv", numerics.erfinv, 64),
-        _unary("erfcx", numerics.of_scipy("erfcx"), 64),
-        _unary("ndtri", numerics.of_scipy("ndtri"), 64),
+        _unary("erfcx", numerics.scipy_function("erfcx"), 64),
+        _unary("ndtri", numerics.scipy_function("ndtri"), 64),
         _unary("lgamma", numerics.lgamma, 64),
         _unary("digamma", numerics.digamma, 64),
         _unary("i0", numerics.i0, 64),
-        _unary("i0e", numerics.of_scipy("i0e"), 64),
+        _unary("i0e", numerics.scipy_function("i0e"), 64),
         _unary("i1", numerics.i1, 64),
         _unary("i1e", numerics.i1e, 64),
         _unary("floor", np.floor, 1),

@@ -26,7 +26,7 @@ DEFAULT_BLOCKS = 132 * 2048 // 256
 BLOCKS_END = 1 << 20
 
 #: Ops that always draw.
-DRAWING = frozenset(
+RANDOM_OPS = frozenset(
     [
         *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
         *("bernoulli", "uniform", "normal", "normal_functional", "exponential", "log_normal"),
@@ -35,7 +35,7 @@ DRAWING = frozenset(
 )
 #: Those that draw in training: the flag's name (or the chance's, 0 outside of it), its place, and
 #: what it is where it is not given.
-IN_TRAINING: Mapping[str, tuple[str, int, float]] = {
+TRAINING_RANDOM_OPS: Mapping[str, tuple[str, int, float]] = {
     "dropout": ("train", 2, True),
     "alpha_dropout": ("train", 2, True),
     "feature_dropout": ("train", 2, True),
@@ -46,19 +46,21 @@ IN_TRAINING: Mapping[str, tuple[str, int, float]] = {
 }
 
 
-def may_draw(target: str) -> bool:
+def may_draw_random(target: str) -> bool:
     """Whether a node of this target may draw random numbers: ``aten.rand.default``."""
     name = _aten_name(target)
-    return name in DRAWING or name in IN_TRAINING
+    return name in RANDOM_OPS or name in TRAINING_RANDOM_OPS
 
 
-def draws(node: Node) -> bool:
+def draws_random(node: Node) -> bool:
     """Whether a node draws random numbers, or one of the graphs among its arguments does: in
     training alone, if it says whether that is so."""
     name = _aten_name(node.target)
-    if name not in IN_TRAINING:
-        return name in DRAWING or any(draws(one) for part in subgraphs(node) for one in part.nodes)
-    flag, place, otherwise = IN_TRAINING[name]
+    if name not in TRAINING_RANDOM_OPS:
+        return name in RANDOM_OPS or any(
+            draws_random(one) for part in subgraphs(node) for one in part.nodes
+        )
+    flag, place, otherwise = TRAINING_RANDOM_OPS[name]
     given = node.args[place] if len(node.args) > place else node.kwargs.get(flag, otherwise)
     return given is None or given != 0
 
@@ -69,18 +71,18 @@ def _aten_name(target: str) -> str:
     return rest.partition(".")[0].removesuffix("_") if namespace == "aten" else ""
 
 
-def calls(node: Node, target: str) -> bool:
+def has_target(node: Node, target: str) -> bool:
     """Whether a node is of this target, or one of those in the graphs among its arguments."""
     inner = (one for part in subgraphs(node) for one in part.nodes)
-    return node.target == target or any(calls(one, target) for one in inner)
+    return node.target == target or any(has_target(one, target) for one in inner)
 
 
-def defaults(names: Iterable[str]) -> dict[str, int]:
+def default_bindings(names: Iterable[str]) -> dict[str, int]:
     """What those of the symbols that random numbers need are, where nothing is given."""
     known = {SEED: 0, BLOCKS: DEFAULT_BLOCKS}
     return {name: known[name] for name in names if name in known}
 
 
-def stream_of(name: str) -> int:
+def stream_id(name: str) -> int:
     """The stream of the op whose first result has this name: 31 bits of its CRC-32."""
     return zlib.crc32(name.encode()) >> 1

@@ -189,30 +189,36 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         raise UserError(f"graph.json: not a graph of schema {SCHEMA}")
     graph = Graph(
-        name=_text(data, "name", "the graph"),
-        digest=_text(data, "digest", "the graph"),
-        producer=_text(data, "producer", "the graph"),
-        symbols={n: _symbol(n, s) for n, s in _part(data, "symbols", dict, "the graph").items()},
-        inputs=tuple(_each(data, "inputs", _input)),
-        outputs=tuple(_names(data, "outputs", "the graph")),
-        nodes=tuple(_each(data, "nodes", _node)),
-        tensors={n: _tensor(n, t) for n, t in _part(data, "tensors", dict, "the graph").items()},
+        name=_read_text(data, "name", "the graph"),
+        digest=_read_text(data, "digest", "the graph"),
+        producer=_read_text(data, "producer", "the graph"),
+        symbols={
+            n: _symbol(n, s) for n, s in _read_field(data, "symbols", dict, "the graph").items()
+        },
+        inputs=tuple(_read_each(data, "inputs", _input)),
+        outputs=tuple(_read_names(data, "outputs", "the graph")),
+        nodes=tuple(_read_each(data, "nodes", _node)),
+        tensors={
+            n: _tensor(n, t) for n, t in _read_field(data, "tensors", dict, "the graph").items()
+        },
         sym_ints={
             name: _expr(text, f"sym_ints.{name}")
-            for name, text in _part(data, "sym_ints", dict, "the graph").items()
+            for name, text in _read_field(data, "sym_ints", dict, "the graph").items()
         },
-        output_specs=tuple(_each(data, "output_specs", _spec)) if "output_specs" in data else (),
-        constant_outputs=tuple(_each(data, "constant_outputs", constant_from_json))
+        output_specs=tuple(_read_each(data, "output_specs", _spec))
+        if "output_specs" in data
+        else (),
+        constant_outputs=tuple(_read_each(data, "constant_outputs", constant_from_json))
         if "constant_outputs" in data
         else (),
         float32_matmul_precision=_precision(data),
-        guards=tuple(_each(data, "guards", _guard)) if "guards" in data else (),
+        guards=tuple(_read_each(data, "guards", _guard)) if "guards" in data else (),
     )
     check_graph(graph)
     return graph
 
 
-def _part(data: Any, label: str, kind: Any, where: str) -> Any:
+def _read_field(data: Any, label: str, kind: Any, where: str) -> Any:
     present = isinstance(data, dict) and label in data
     value = data[label] if present else None
     if not present or not isinstance(value, kind) or isinstance(value, bool):
@@ -220,20 +226,20 @@ def _part(data: Any, label: str, kind: Any, where: str) -> Any:
     return value
 
 
-def _text(data: Any, label: str, where: str) -> str:
-    text: str = _part(data, label, str, where)
+def _read_text(data: Any, label: str, where: str) -> str:
+    text: str = _read_field(data, label, str, where)
     return text
 
 
-def _names(data: Any, label: str, where: str) -> list[str]:
-    values: list[str] = _part(data, label, list, where)
+def _read_names(data: Any, label: str, where: str) -> list[str]:
+    values: list[str] = _read_field(data, label, list, where)
     if not all(isinstance(value, str) for value in values):
         raise UserError(f"graph.json: {where}: {label!r} holds something that is no name")
     return values
 
 
-def _each(data: Mapping[str, Any], label: str, read: Callable[[Any, str], _T]) -> list[_T]:
-    values = _part(data, label, list, "the graph")
+def _read_each(data: Mapping[str, Any], label: str, read: Callable[[Any, str], _T]) -> list[_T]:
+    values = _read_field(data, label, list, "the graph")
     return [read(value, f"{label}[{index}]") for index, value in enumerate(values)]
 
 
@@ -256,29 +262,29 @@ def _parsed(text: Any, where: str, what: str, parse: Callable[[str], _T]) -> _T:
 
 def _symbol(name: str, data: Any) -> SymbolInfo:
     where = f"symbols.{name}"
-    hint, least = _part(data, "hint", int, where), _part(data, "min", int, where)
-    return SymbolInfo(name, hint, least, _part(data, "max", int | None, where))
+    hint, least = _read_field(data, "hint", int, where), _read_field(data, "min", int, where)
+    return SymbolInfo(name, hint, least, _read_field(data, "max", int | None, where))
 
 
 def _input(data: Any, where: str) -> GraphInput:
-    kind = _text(data, "kind", where)
+    kind = _read_text(data, "kind", where)
     if kind not in {known.value for known in InputKind}:
         raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
     return GraphInput(
-        _text(data, "name", where), InputKind(kind), _text(data, "source_name", where)
+        _read_text(data, "name", where), InputKind(kind), _read_text(data, "source_name", where)
     )
 
 
 def _spec(data: Any, where: str) -> OutputSpec:
-    kind = _text(data, "kind", where)
+    kind = _read_text(data, "kind", where)
     if kind not in {known.value for known in OutputKind}:
         raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
-    return OutputSpec(OutputKind(kind), _text(data, "input", where) if "input" in data else "")
+    return OutputSpec(OutputKind(kind), _read_text(data, "input", where) if "input" in data else "")
 
 
 def constant_from_json(data: Any, where: str) -> ConstantOutput:
     """What ``constant_to_json`` wrote. Raises ``UserError`` that names ``where`` for all else."""
-    place = _part(data, "place", int, where)
+    place = _read_field(data, "place", int, where)
     if "value" not in data:
         raise UserError(f"graph.json: {where}: 'value' is missing")
     value = _argument(data["value"], where)
@@ -289,7 +295,7 @@ def constant_from_json(data: Any, where: str) -> ConstantOutput:
 
 def _precision(data: Mapping[str, Any]) -> MatmulPrecision:
     label = "float32_matmul_precision"
-    found = _text(data, label, "the graph") if label in data else MatmulPrecision.HIGHEST
+    found = _read_text(data, label, "the graph") if label in data else MatmulPrecision.HIGHEST
     if found not in {known.value for known in MatmulPrecision}:
         raise UserError(f"graph.json: the graph: unknown {label} {found!r}")
     return MatmulPrecision(found)
@@ -298,9 +304,9 @@ def _precision(data: Mapping[str, Any]) -> MatmulPrecision:
 def _tensor(name: str, data: Any) -> TensorMeta:
     where = f"tensors.{name}"
     return TensorMeta(
-        _dtype(_text(data, "dtype", where), where),
-        tuple(_expr(text, where) for text in _part(data, "size", list, where)),
-        tuple(_expr(text, where) for text in _part(data, "stride", list, where)),
+        _dtype(_read_text(data, "dtype", where), where),
+        tuple(_expr(text, where) for text in _read_field(data, "size", list, where)),
+        tuple(_expr(text, where) for text in _read_field(data, "stride", list, where)),
     )
 
 
@@ -312,32 +318,35 @@ def _dtype(label: str, where: str) -> DType:
 
 
 def _node(data: Any, where: str, depth: int = 0) -> Node:
-    origin = _part(data, "origin", dict, where)
+    origin = _read_field(data, "origin", dict, where)
     return Node(
-        name=_text(data, "name", where),
-        target=_text(data, "target", where),
-        args=tuple(_argument(arg, where, depth) for arg in _part(data, "args", list, where)),
+        name=_read_text(data, "name", where),
+        target=_read_text(data, "target", where),
+        args=tuple(_argument(arg, where, depth) for arg in _read_field(data, "args", list, where)),
         kwargs={
-            n: _argument(a, where, depth) for n, a in _part(data, "kwargs", dict, where).items()
+            n: _argument(a, where, depth)
+            for n, a in _read_field(data, "kwargs", dict, where).items()
         },
-        outputs=tuple(_names(data, "outputs", where)),
+        outputs=tuple(_read_names(data, "outputs", where)),
         origin=Origin(
-            frames=tuple(_frame(frame, where) for frame in _part(origin, "frames", list, where)),
-            module_path=_text(origin, "module_path", where),
-            module_type=_text(origin, "module_type", where),
-            torch_function=_text(origin, "torch_function", where),
+            frames=tuple(
+                _frame(frame, where) for frame in _read_field(origin, "frames", list, where)
+            ),
+            module_path=_read_text(origin, "module_path", where),
+            module_type=_read_text(origin, "module_type", where),
+            torch_function=_read_text(origin, "torch_function", where),
         ),
         # Bundles written before labels were kept have none.
-        labels=tuple(_names(data, "labels", where)) if "labels" in data else (),
+        labels=tuple(_read_names(data, "labels", where)) if "labels" in data else (),
     )
 
 
 def _subgraph(data: Any, where: str, depth: int) -> Subgraph:
-    nodes = _part(data, "nodes", list, where)
+    nodes = _read_field(data, "nodes", list, where)
     return Subgraph(
-        name=_text(data, "name", where),
-        inputs=tuple(_names(data, "inputs", where)),
-        outputs=tuple(_names(data, "outputs", where)),
+        name=_read_text(data, "name", where),
+        inputs=tuple(_read_names(data, "inputs", where)),
+        outputs=tuple(_read_names(data, "outputs", where)),
         nodes=tuple(_node(node, f"{where}.{i}", depth) for i, node in enumerate(nodes)),
     )
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.narrow import from_bits, to_bits
+from scheduler.ir.minifloat import from_bits, to_bits
 from scheduler.ir.operations import Buffer
 from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
 _MAX_BYTES = 2**47  # of one buffer: what an address has
-_PIECE = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
+_CHUNK = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
     stride = tuple(evaluate(extent, bindings) for extent in buffer.stride)
     bound = BoundBuffer(buffer.name, buffer.dtype, size, stride)
     if min((*size, *stride), default=0) < 0:
-        raise UserError(f"{buffer.name} has a negative size or stride at {_shown(bindings)}")
+        raise UserError(f"{buffer.name} has a negative size or stride at {_format_sizes(bindings)}")
     if bound.nbytes > _MAX_BYTES or max((*size, *stride), default=0) > _MAX_BYTES:
-        raise UserError(f"{buffer.name} is larger than any memory at {_shown(bindings)}")
+        raise UserError(f"{buffer.name} is larger than any memory at {_format_sizes(bindings)}")
     return bound
 
 
-def _shown(bindings: Bindings) -> str:
+def _format_sizes(bindings: Bindings) -> str:
     return format_bindings(bindings) or "its fixed sizes"
 
 
@@ -78,38 +78,38 @@ def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
     """The logical values of a buffer: float64 for floats, complex128 for
     complex numbers, the own type for the rest."""
     if not buffer.elements:
-        return np.zeros(buffer.size, dtype=buffer.dtype.wide)
+        return np.zeros(buffer.size, dtype=buffer.dtype.reference_numpy)
     return widen(_strided(storage, buffer), buffer.dtype)
 
 
-def held_storage(storage: Array, buffer: BoundBuffer) -> Array:
+def from_storage_native(storage: Array, buffer: BoundBuffer) -> Array:
     """The logical values of a buffer without a copy where its type is one of NumPy's: f16, f32
     and f64 as they are, what travels as bits as float32."""
     if not buffer.elements:
-        return np.zeros(buffer.size, dtype=buffer.dtype.wide)
-    if buffer.dtype.is_bits:
+        return np.zeros(buffer.size, dtype=buffer.dtype.reference_numpy)
+    if buffer.dtype.is_stored_as_bits:
         wide = np.empty(storage.size, dtype=np.float32)
-        for start in range(0, storage.size, _PIECE):
-            piece = storage[start : start + _PIECE]
-            wide[start : start + _PIECE] = from_bits(piece, buffer.dtype)
+        for start in range(0, storage.size, _CHUNK):
+            piece = storage[start : start + _CHUNK]
+            wide[start : start + _CHUNK] = from_bits(piece, buffer.dtype)
         storage = wide
     return _strided(storage, buffer)
 
 
-def rounded_storage(values: Array, dtype: DType) -> Array:
+def encode_values(values: Array, dtype: DType) -> Array:
     """Values in the type's own bits."""
     return _round(values, dtype)
 
 
 def widen(array: Array, dtype: DType) -> Array:
     """Floats as float64, complex numbers as complex128; integers and booleans as they are."""
-    if dtype.is_bits:
+    if dtype.is_stored_as_bits:
         return from_bits(array, dtype).astype(np.float64)
-    return array.astype(dtype.wide)
+    return array.astype(dtype.reference_numpy)
 
 
 def _round(values: Array, dtype: DType) -> Array:
-    if dtype.is_bits:
+    if dtype.is_stored_as_bits:
         return to_bits(values, dtype)
     with np.errstate(over="ignore"):
         return values.astype(dtype.numpy)

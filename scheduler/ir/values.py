@@ -90,7 +90,7 @@ class Cast:
     def rounds(self) -> bool:
         """Whether the value that kernels hold is another one afterwards."""
         source = self.value.dtype
-        return source is not self.dtype and self.dtype is not source.compute
+        return source is not self.dtype and self.dtype is not source.compute_dtype
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Accumulator:
 Value: TypeAlias = Load | Const | IndexValue | Call | Cast | Masked | Accumulator
 
 
-_PARTS_A_STEP = 16  # parts of a tree that are visited in a step
+_NODES_PER_FUEL = 16  # parts of a tree that are visited in a step
 _LEAVES = (Const, IndexValue, Accumulator)
 
 
@@ -142,7 +142,7 @@ def walk(value: Value) -> Iterator[Value]:
     while pending:
         part = pending.pop()
         visited += 1
-        if visited % _PARTS_A_STEP == 0:
+        if visited % _NODES_PER_FUEL == 0:
             spend()
         yield part
         if not isinstance(part, _LEAVES):

@@ -46,18 +46,18 @@ def silu(x: Value) -> Value:
     return call("mul", x, call("sigmoid", x))
 
 
-def _clipped(x: Value, low: float, high: float) -> Value:
+def _clip(x: Value, low: float, high: float) -> Value:
     return call("minimum", call("maximum", x, const(low, x.dtype)), const(high, x.dtype))
 
 
 def relu6(x: Value) -> Value:
     """min(max(x, 0), 6)."""
-    return _clipped(x, 0, 6)
+    return _clip(x, 0, 6)
 
 
 def hard_sigmoid(x: Value) -> Value:
     """min(max(x + 3, 0), 6) / 6."""
-    return _times(_clipped(call("add", x, const(3, x.dtype)), 0, 6), 1 / 6)
+    return _times(_clip(call("add", x, const(3, x.dtype)), 0, 6), 1 / 6)
 
 
 def hard_swish(x: Value) -> Value:
@@ -66,16 +66,16 @@ def hard_swish(x: Value) -> Value:
 
 
 def hardtanh(b: Builder, self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    return elementwise(b, (self,), lambda x: _clipped(x, min_val, max_val))
+    return elementwise(b, (self,), lambda x: _clip(x, min_val, max_val))
 
 
-def _positive(x: Value) -> Value:
+def _is_positive(x: Value) -> Value:
     return call("gt", x, const(0, x.dtype))
 
 
 def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return elementwise(
-        b, (self,), lambda x: call("where", _positive(x), x, _times(x, negative_slope))
+        b, (self,), lambda x: call("where", _is_positive(x), x, _times(x, negative_slope))
     )
 
 
@@ -90,14 +90,14 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
             lambda i: i[1:2],
         )
     return elementwise(
-        b, (self, slope), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
+        b, (self, slope), lambda x, w: call("where", _is_positive(x), x, call("mul", x, w))
     )
 
 
 def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
     """``prelu`` with a weight that broadcasts."""
     return elementwise(
-        b, (self, weight), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
+        b, (self, weight), lambda x, w: call("where", _is_positive(x), x, call("mul", x, w))
     )
 
 
@@ -106,15 +106,15 @@ def elu(
 ) -> Tensor:
     def function(x: Value) -> Value:
         low = _times(call("expm1", _times(x, input_scale)), alpha)
-        return trees.scaled(call("where", _positive(x), x, low), scale, x.dtype)
+        return trees.scale_value(call("where", _is_positive(x), x, low), scale, x.dtype)
 
     return elementwise(b, (self,), function)
 
 
 def softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     def function(x: Value) -> Value:
-        scaled = trees.scaled(x, beta, x.dtype)
-        soft = trees.scaled(call("log1p", call("exp", scaled)), 1 / beta, x.dtype)
+        scaled = trees.scale_value(x, beta, x.dtype)
+        soft = trees.scale_value(call("log1p", call("exp", scaled)), 1 / beta, x.dtype)
         return call("where", call("gt", scaled, const(threshold, x.dtype)), x, soft)
 
     return elementwise(b, (self,), function)
@@ -123,7 +123,7 @@ def softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -
 def selu(x: Value) -> Value:
     """torch's constants for scale and alpha."""
     low = _times(call("expm1", x), 1.6732632423543772848170429916717 * _SELU_SCALE)
-    return call("where", _positive(x), _times(x, _SELU_SCALE), low)
+    return call("where", _is_positive(x), _times(x, _SELU_SCALE), low)
 
 
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -167,10 +167,10 @@ def logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         return call("where", equal, x, call("add", top, tail))
 
     complex_numbers = b.meta().dtype.is_complex
-    return elementwise(b, (self, other), _log_of_exponents if complex_numbers else function)
+    return elementwise(b, (self, other), _complex_logaddexp if complex_numbers else function)
 
 
-def _log_of_exponents(x: Value, y: Value) -> Value:
+def _complex_logaddexp(x: Value, y: Value) -> Value:
     """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
     first = call("lt", call("real", x), call("real", y))
     low, high = call("where", first, x, y), call("where", first, y, x)

@@ -16,9 +16,9 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.joining import joined
-from scheduler.lowering.pointwise import elementwise, integer_power, stored
+from scheduler.lowering.pointwise import elementwise, integer_power, materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
@@ -43,7 +43,7 @@ def _test(name: str, x: Value, value: float) -> Value:
     return call(name, x, _number(x, value))
 
 
-def _of_self(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
+def _input_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
     """A function of the gradient and the argument."""
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def _of_self(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]
     return rule
 
 
-def _of_output(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
+def _output_rule(function: Callable[[Value, Value], Value]) -> Callable[..., Tensor]:
     """A function of the gradient and the result."""
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor) -> Tensor:
@@ -94,12 +94,12 @@ def _hard_sigmoid(g: Value, x: Value) -> Value:
     return call("where", inside, _times(g, _SIXTH), _number(g, 0))
 
 
-sigmoid_backward = _of_output(_sigmoid)
-tanh_backward = _of_output(_tanh)
-silu_backward = _of_self(_silu)
-mish_backward = _of_self(_mish)
-hardswish_backward = _of_self(_hard_swish)
-hardsigmoid_backward = _of_self(_hard_sigmoid)
+sigmoid_backward = _output_rule(_sigmoid)
+tanh_backward = _output_rule(_tanh)
+silu_backward = _input_rule(_silu)
+mish_backward = _input_rule(_mish)
+hardswish_backward = _input_rule(_hard_swish)
+hardsigmoid_backward = _input_rule(_hard_sigmoid)
 
 
 def gelu_backward(
@@ -238,32 +238,32 @@ def logit_backward(
 
 def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
     """By the first half the gate, by the gate the first half times the gate's slope."""
-    at, held = dim % self.rank, self.dtype.compute
+    at, held = dim % self.rank, self.dtype.compute_dtype
     half = grad_output.size[at]
 
     def part(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
             behind = (*i[:at], i[at] + half, *i[at + 1 :])
-            g, x = (trees.held(t.at(i), held) for t in (grad_output, self))
-            return function(g, x, call("sigmoid", trees.held(self.at(behind), held)))
+            g, x = (trees.upcast(t.at(i), held) for t in (grad_output, self))
+            return function(g, x, call("sigmoid", trees.upcast(self.at(behind), held)))
 
         return Tensor(grad_output.size, self.dtype, read)
 
     first = part(lambda g, _, s: call("mul", g, s))
     second = part(lambda g, x, s: call("mul", _sigmoid(g, s), x))
-    return stored(b, joined((first, second), at, self.dtype))
+    return materialize(b, concatenate((first, second), at, self.dtype))
 
 
 def prelu_kernel_backward(
     b: Builder, grad_output: Tensor, self: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
     """By the argument, and by the weight before it is summed over what it was spread to."""
-    held = self.dtype.compute
+    held = self.dtype.compute_dtype
     wide = broadcast(weight, self.size)
 
     def made(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
-            g, x, w = (trees.held(t.at(i), held) for t in (grad_output, self, wide))
+            g, x, w = (trees.upcast(t.at(i), held) for t in (grad_output, self, wide))
             return function(g, x, w)
 
         return b.pointwise(self.size, self.dtype, read)
@@ -288,22 +288,22 @@ def nll_loss_backward(
     """-weight[class] of each element's own class (over the total of weights for a mean), 0 at all
     other classes and where the class is the one to ignore."""
     at = 0 if self.rank < 2 else 1
-    held = self.dtype.compute
+    held = self.dtype.compute_dtype
 
     def read(i: Index) -> Value:
         place = (*i[:at], *i[at + 1 :])
         # Without a batch the class may be a tensor of one element.
-        own = trees.held(
+        own = trees.upcast(
             target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64
         )
-        g = trees.held(grad_output.at(place if grad_output.rank == len(place) else ()), held)
+        g = trees.upcast(grad_output.at(place if grad_output.rank == len(place) else ()), held)
         g = call("neg", g)
         if weight is not None:
-            g = call("mul", g, trees.held(weight.at(i[at : at + 1]), held))
+            g = call("mul", g, trees.upcast(weight.at(i[at : at + 1]), held))
         if reduction == _MEAN:
-            g = call("truediv", g, trees.held(total_weight.at(()), held))
+            g = call("truediv", g, trees.upcast(total_weight.at(()), held))
         hit = call("eq", own, trees.index_value(i[at]))
         kept = call("ne", own, trees.const(ignore_index, DType.I64))
         return call("where", call("logical_and", hit, kept), g, const(0, held))
 
-    return stored(b, Tensor(self.size, self.dtype, read))
+    return materialize(b, Tensor(self.size, self.dtype, read))

@@ -10,13 +10,13 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, unbacked, variable
+from scheduler.ir.index.functions import FloorDiv, unbacked_sizes, variable
 from scheduler.ir.index.simplify import product as extent_of
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Const, Value
 from scheduler.lowering import layout, trees
-from scheduler.lowering.attention_masks import bounded
+from scheduler.lowering.attention_masks import bound_mask
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import Epilogue, product
@@ -52,12 +52,12 @@ def attention(
         raise Unsupported("attention over a depth of 0")
     lead = meta.size[:-2]
     if enable_gqa:
-        key, value = _repeated(key, lead), _repeated(value, lead)
+        key, value = _repeat_heads(key, lead), _repeat_heads(value, lead)
     q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
     scores = (*lead, q.size[-2], k.size[-2])
     one = is_one_kernel(q.dtype, scores, (q.size[-1], v.size[-1]), b.hints)
     if dropout_p or not one:
-        return _in_steps(b, q, k, v, attn_mask, is_causal, scale, dropout_p)
+        return _unfused_attention(b, q, k, v, attn_mask, is_causal, scale, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
     batch, index = b.loops(lead, "b")
@@ -67,12 +67,12 @@ def attention(
     mask = None if attn_mask is None else _mask(b, attn_mask, lead, index, row, column)
     buffer = b.buffer(meta.dtype, meta.size, _stride(b))
     place = (*index, row.var, value_depth.var)
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     inside = b.sizes.over((row, value_depth))
     store = Store(
         buffer.name,
         tuple(simplify(i, inside) for i in place),
-        trees.held(Accumulator(held), meta.dtype),
+        trees.upcast(Accumulator(held), meta.dtype),
         b.nodes,
     )
     b.add(
@@ -107,12 +107,15 @@ def is_one_kernel(
         return True
     if dtype.itemsize < DType.F32.itemsize or row_bytes > _MAX_DEEP_ROW_BYTES:
         return False
-    if any(unbacked(extent) for extent in scores):
+    if any(unbacked_sizes(extent) for extent in scores):
         return False
-    return layout.hint(extent_of(scores), hints) * dtype.compute.itemsize > _MANY_SCORES_BYTES
+    return (
+        layout.size_hint(extent_of(scores), hints) * dtype.compute_dtype.itemsize
+        > _MANY_SCORES_BYTES
+    )
 
 
-def _in_steps(
+def _unfused_attention(
     b: Builder,
     q: Tensor,
     k: Tensor,
@@ -125,17 +128,17 @@ def _in_steps(
     """Attention whose scores lie in memory, for heads too deep for tiles or of symbolic depth, and
     for weights that are dropped with a chance."""
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     size = (*meta.size[:-1], k.size[-2])
 
-    scores = scores_of(b, q, k, attn_mask, is_causal, scale, size, held)
-    weights = weights_of(b, scores, meta.dtype)
+    scores = compute_scores(b, q, k, attn_mask, is_causal, scale, size, held)
+    weights = softmax_weights(b, scores, meta.dtype)
     if dropout_p:
         weights, _ = native_dropout(b, weights, dropout_p)
     return product(b, "attention", weights, v, meta.size, meta.dtype, None)
 
 
-def scores_of(
+def compute_scores(
     b: Builder,
     query: Tensor,
     key: Tensor,
@@ -146,12 +149,12 @@ def scores_of(
     held: DType,
 ) -> Tensor:
     """The scores of that size in memory, scaled and masked."""
-    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
+    scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
     turned = transpose(key, key.rank - 2, key.rank - 1)
     return product(b, "attention scores", query, turned, size, held, scored)
 
 
-def scoring(
+def score_epilogue(
     scale: float | None,
     depth: Expr,
     is_causal: bool,
@@ -162,31 +165,33 @@ def scoring(
     """From products of queries and keys to scores of that size: scaled, and masked by -inf."""
 
     def scored(accumulator: Value, index: Index) -> Value:
-        value = trees.call("mul", accumulator, scale_of(scale, depth, held))
+        value = trees.call("mul", accumulator, softmax_scale(scale, depth, held))
         if is_causal:
-            value = trees.call("where", _not_after(index), value, trees.const(-math.inf, held))
+            value = trees.call(
+                "where", _causal_condition(index), value, trees.const(-math.inf, held)
+            )
         if attn_mask is None:
             return value
         mask = broadcast(attn_mask, size).at(index)
         if attn_mask.dtype is DType.BOOL:
             return trees.call("where", mask, value, trees.const(-math.inf, held))
-        return trees.call("add", value, trees.held(mask, held))
+        return trees.call("add", value, trees.upcast(mask, held))
 
     return scored
 
 
-def scale_of(scale: float | None, depth: Expr, held: DType) -> Value:
+def softmax_scale(scale: float | None, depth: Expr, held: DType) -> Value:
     if scale is not None:
         return trees.const(scale, held)
-    return trees.call("rsqrt", trees.held(trees.index_value(depth), held))
+    return trees.call("rsqrt", trees.upcast(trees.index_value(depth), held))
 
 
-def _not_after(index: Index) -> Value:
+def _causal_condition(index: Index) -> Value:
     row, column = index[-2:]
     return trees.call("le", trees.index_value(column), trees.index_value(row))
 
 
-def powers_of(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
+def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
     """The greatest score of each row, 0 where all are -inf; a score's exp(score - that)."""
     held = scores.dtype
 
@@ -202,11 +207,11 @@ def powers_of(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Inde
     return top, power
 
 
-def weights_of(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
+def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
     """softmax over the last dimension; a row with nothing but -inf gives 0, as torch's attention
     does."""
     held = scores.dtype
-    _, power = powers_of(b, scores)
+    _, power = exp_scores(b, scores)
 
     def not_zero(acc: Value, _: Index) -> Value:
         zero, one = trees.const(0, held), trees.const(1, held)
@@ -246,10 +251,10 @@ def _mask(
         keeps_all = bool(value.value) if mask.dtype is DType.BOOL else value.value == 0
         if keeps_all:
             return None
-    return value if mask.dtype is DType.BOOL else bounded(value)
+    return value if mask.dtype is DType.BOOL else bound_mask(value)
 
 
-def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
+def _repeat_heads(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
     """Grouped queries: each head of ``tensor`` serves as many heads of the query in a row."""
     heads, own = lead[-1], tensor.size[-3]
     times = simplify(FloorDiv(heads, own))
@@ -260,14 +265,14 @@ def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
 def _stride(b: Builder) -> tuple[Expr, ...] | None:
     """An output of the model keeps the strides that the graph says."""
     assert b.node is not None
-    return None if b.node.outputs[0] in b.graph.outputs else rows_first(b.meta().size)
+    return None if b.node.outputs[0] in b.graph.outputs else rows_first_strides(b.meta().size)
 
 
-def rows_first(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+def rows_first_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
     """Rows before heads in memory, as whoever reads the heads side by side wants them; None where
     there are no heads."""
     rank = len(size)
     if rank < 4:
         return None
     order = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
-    return layout.permuted(size, [d for d in order if size[d] != sympy.Integer(1)])
+    return layout.permuted_strides(size, [d for d in order if size[d] != sympy.Integer(1)])

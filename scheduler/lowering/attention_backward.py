@@ -16,17 +16,17 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.attention import (
     attention,
-    powers_of,
-    scale_of,
-    scores_of,
-    scoring,
-    weights_of,
+    compute_scores,
+    exp_scores,
+    score_epilogue,
+    softmax_scale,
+    softmax_weights,
 )
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import product
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -54,12 +54,12 @@ def attention_with_sums(
     _check_dropout(dropout_p)
     made = attention(b, query, key, value, mask, 0.0, is_causal, scale)
     assert b.node is not None
-    sums = _sums(b, query, key, mask, bool(is_causal), scale)
-    rest = (_nothing(b, k) for k in range(2, len(b.node.outputs)))
+    sums = _log_sums(b, query, key, mask, bool(is_causal), scale)
+    rest = (_zero_output(b, k) for k in range(2, len(b.node.outputs)))
     return made, sums, *rest
 
 
-def _nothing(b: Builder, output: int) -> Tensor | None:
+def _zero_output(b: Builder, output: int) -> Tensor | None:
     assert b.node is not None
     if b.node.outputs[output] not in b.graph.tensors:
         return None
@@ -67,7 +67,7 @@ def _nothing(b: Builder, output: int) -> Tensor | None:
     return full(meta.size, 0, meta.dtype)
 
 
-def _sums(
+def _log_sums(
     b: Builder,
     query: Tensor,
     key: Tensor,
@@ -76,12 +76,12 @@ def _sums(
     scale: float | None,
 ) -> Tensor:
     """log(sum(exp(scores))) of each row. Where nobody reads it, nothing of it is computed."""
-    meta, held = b.meta(1), query.dtype.compute
+    meta, held = b.meta(1), query.dtype.compute_dtype
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
         raise Unsupported("attention whose rows have other sizes than its logarithms")
-    scores = scores_of(b, query, key, mask, is_causal, scale, size, held)
-    top, power = powers_of(b, scores)
+    scores = compute_scores(b, query, key, mask, is_causal, scale, size, held)
+    top, power = exp_scores(b, scores)
     made = reduce(
         b,
         scores,
@@ -98,9 +98,9 @@ def _sums(
         if meta.size[-1] == size[-2]:
             return value
         # Some kernels fill rows up to a multiple of their tiles.
-        return trees.masked(trees.less(index[-1], size[-2]), value, const(0, held))
+        return trees.masked_value(trees.less_than(index[-1], size[-2]), value, const(0, held))
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _check_dropout(chance: float) -> None:
@@ -125,9 +125,9 @@ def attention_math(
         raise Unsupported("attention of grouped queries with its weights")
     _check_dropout(dropout_p)
     made = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
-    meta, held = b.meta(1), query.dtype.compute
-    scores = scores_of(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
-    return made, weights_of(b, scores, meta.dtype)
+    meta, held = b.meta(1), query.dtype.compute_dtype
+    scores = compute_scores(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
+    return made, softmax_weights(b, scores, meta.dtype)
 
 
 def attention_backward(
@@ -161,18 +161,18 @@ def attention_backward(
         raise Unsupported("a gradient of attention with heads shared by several")
     if len(grad_input_mask) > 3 and grad_input_mask[3]:
         raise Unsupported("a gradient of attention by its mask")
-    held = query.dtype.compute
+    held = query.dtype.compute_dtype
     size = (*lead, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask
     weights = logsumexp  # torch's decomposition of the CPU's attention has the weights there
     if logsumexp.rank < query.rank:
         weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
     rows = _row_sums(b, grad, out, held)
-    factor = scale_of(scale, query.size[-1], held)
+    factor = softmax_scale(scale, query.size[-1], held)
 
     def by_scores(acc: Value, index: Index) -> Value:
         less = call("sub", acc, rows.at((*index[:-1], _ZERO)))
-        return call("mul", call("mul", trees.held(weights.at(index), held), less), factor)
+        return call("mul", call("mul", trees.upcast(weights.at(index), held), less), factor)
 
     turned = transpose(value, -2, -1)
     scores = product(b, "attention scores", grad, turned, size, held, by_scores)
@@ -182,10 +182,10 @@ def attention_backward(
         lambda: _product(b, transpose(weights, -2, -1), grad, value.size, value.dtype),
     ]
     found: list[Tensor | None] = [
-        each() if asked else _nothing(b, k)
+        each() if asked else _zero_output(b, k)
         for k, (each, asked) in enumerate(zip(make, grad_input_mask, strict=False))
     ]
-    return (*found, *(_nothing(b, k) for k in range(3, len(b.node.outputs))))
+    return (*found, *(_zero_output(b, k) for k in range(3, len(b.node.outputs))))
 
 
 def _product(b: Builder, x: Tensor, y: Tensor, size: tuple[Expr, ...], dtype: DType) -> Tensor:
@@ -204,11 +204,11 @@ def _weights(
     held: DType,
 ) -> Tensor:
     """exp(score - logarithm of the row's sum); 0 where the score is -inf, whatever that sum is."""
-    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
+    scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
 
     def weight(acc: Value, index: Index) -> Value:
         score = scored(acc, index)
-        row = trees.held(logsumexp.at(index[:-1]), held)
+        row = trees.upcast(logsumexp.at(index[:-1]), held)
         nothing = call("eq", score, const(-float("inf"), held))
         return call("where", nothing, const(0, held), call("exp", call("sub", score, row)))
 
@@ -217,7 +217,7 @@ def _weights(
 
 def _row_sums(b: Builder, grad: Tensor, out: Tensor, held: DType) -> Tensor:
     def before(value: Value, place: Index) -> Value:
-        return call("mul", value, trees.held(out.at(place), held))
+        return call("mul", value, trees.upcast(out.at(place), held))
 
     dims = (grad.rank - 1,)
     return reduce(b, grad, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=before)

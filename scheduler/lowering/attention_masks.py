@@ -16,9 +16,9 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal, is_nonnegative
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
-from scheduler.ir.index.trees import integer_of, simplify_tree
+from scheduler.ir.index.trees import as_index_expr, simplify_tree
 from scheduler.ir.operations import Axis
-from scheduler.ir.storage import rounded_storage, widen
+from scheduler.ir.storage import encode_values, widen
 from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
 from scheduler.lowering import trees
 
@@ -40,25 +40,25 @@ _COMPARISONS: Mapping[str, tuple[int, int]] = {
 _OPPOSITE = {"ge": "lt", "lt": "ge", "le": "gt", "gt": "le"}
 
 
-def number_of(value: Value) -> float | None:
+def literal_value(value: Value) -> float | None:
     """The real number that a literal is."""
     if isinstance(value, Cast) and value.dtype.is_float:
-        number = number_of(value.value)
-        return None if number is None else rounded(number, value.dtype)
+        number = literal_value(value.value)
+        return None if number is None else round_literal(number, value.dtype)
     if isinstance(value, Const) and isinstance(value.value, int | float):
         return float(value.value)
     return None
 
 
-def is_left_out(one: DType, other: DType) -> bool:
+def is_elided_cast(one: DType, other: DType) -> bool:
     """Whether a conversion between these types is left out as one of floats that loses little."""
     return all(each.is_float and not each.is_float8 for each in (one, other))
 
 
-def rounded(number: float, dtype: DType) -> float:
+def round_literal(number: float, dtype: DType) -> float:
     """A number as a type holds it: f32's least one is minus infinity in f16."""
     with np.errstate(over="ignore"):
-        return float(widen(rounded_storage(np.asarray(number, np.float64), dtype), dtype))
+        return float(widen(encode_values(np.asarray(number, np.float64), dtype), dtype))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Hidden:
 
     def held(self, dtype: DType) -> Hidden:
         """The same in memory of that type."""
-        return replace(self, fill=rounded(self.fill, dtype))
+        return replace(self, fill=round_literal(self.fill, dtype))
 
 
 #: What becomes of scores one after the other: hidden, or something added.
@@ -87,11 +87,11 @@ class Mask:
     sees: bool
 
 
-def hidden_by(value: Value) -> tuple[Hidden, Value] | None:
+def match_hidden(value: Value) -> tuple[Hidden, Value] | None:
     """Of ``where(seen, value, fill)`` with a literal to fill the rest with, either way round: what
     it hides, and the value."""
     if isinstance(value, Cast) and value.dtype.is_float and value.value.dtype.is_float:
-        found = hidden_by(value.value)
+        found = match_hidden(value.value)
         if found is None:
             return None
         return found[0].held(value.dtype), trees.cast(found[1], value.dtype)
@@ -101,16 +101,16 @@ def hidden_by(value: Value) -> tuple[Hidden, Value] | None:
         condition, kept, other = value.args
     else:
         return None
-    fill = number_of(other)
+    fill = literal_value(other)
     if fill is not None and fill <= HIDDEN:
         return Hidden(condition, fill), kept
-    fill = number_of(kept)
+    fill = literal_value(kept)
     if fill is not None and fill <= HIDDEN:
         return Hidden(_negated(condition), fill), other
     return None
 
 
-def mask_of(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) -> Mask | None:
+def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) -> Mask | None:
     """All steps as one mask; None where that would not be the same.
 
     Of a row that sees nothing a softmax of minus infinity is NaN, and one of equal numbers averages
@@ -119,34 +119,34 @@ def mask_of(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) 
     hidden = [step for step in steps if isinstance(step, Hidden)]
     added = [step for step in steps if not isinstance(step, Hidden)]
     conditions = [part for step in hidden for part in _conditions(step.seen)]
-    sees = not hidden or _sees_a_column(trees.both(*conditions), row, column, ranges)
+    sees = not hidden or _sees_a_column(trees.all_of(*conditions), row, column, ranges)
     numbers = [step for step in hidden if math.isfinite(step.fill)]
     if not numbers or (sees and not added):
         rest = [part for part in conditions if not _is_causal(part, row, column)]
         causal = len(rest) < len(conditions)
         if not added:
-            return Mask(causal, trees.both(*rest) if rest else None, sees)
+            return Mask(causal, trees.all_of(*rest) if rest else None, sees)
         if not rest:
-            return Mask(causal, _folded(added, held), False)
-        return Mask(False, _folded(steps, held), False)
-    sums = tuple(_as_added(step, held) for step in steps)
+            return Mask(causal, _fold_additive(added, held), False)
+        return Mask(False, _fold_additive(steps, held), False)
+    sums = tuple(_to_additive(step, held) for step in steps)
     if sums != steps:
-        return mask_of(sums, row, column, ranges, held)
+        return combine_mask(sums, row, column, ranges, held)
     # Where all of a row is hidden, what else is added would count beside the number.
     alone = len(numbers) == 1 and not added
-    return Mask(False, _folded(steps, held), False) if alone else None
+    return Mask(False, _fold_additive(steps, held), False) if alone else None
 
 
-def _as_added(step: Hidden | Value, held: DType) -> Hidden | Value:
+def _to_additive(step: Hidden | Value, held: DType) -> Hidden | Value:
     """A number that is added where a row may see nothing: the row's scores still differ by what
     they differed, and minus infinity stays that."""
     if not isinstance(step, Hidden) or not step.added or not math.isfinite(step.fill):
         return step
-    kept, fill = trees.const(0, held), bounded(trees.const(step.fill, held))
+    kept, fill = trees.const(0, held), bound_mask(trees.const(step.fill, held))
     return trees.call("where", step.seen, kept, fill)
 
 
-def _folded(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
+def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
     """What is added to scores for all of it. Those that are hidden by a number get one that no
     score changes: the same for all."""
     mask: Value | None = None
@@ -181,7 +181,7 @@ def _difference(value: Value) -> Expr | None:
     """What is not negative where a comparison of integers holds."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
-    left, right = (integer_of(part) for part in value.args)
+    left, right = (as_index_expr(part) for part in value.args)
     if left is None or right is None:
         return None
     sign, least = _COMPARISONS[value.op]
@@ -234,24 +234,24 @@ def _holds(value: Value, ranges: Ranges, *, due: bool) -> bool:
     return is_nonnegative(difference if due else -1 - difference, ranges)
 
 
-def bounded(mask: Value) -> Value:
+def bound_mask(mask: Value) -> Value:
     """An additive mask whose numbers a kernel can add up and multiply by log2(e) in f32: models
     write f32's least number for what is not seen. A small part of it hides as well, and minus
     infinity stays."""
-    if any(load.dtype is DType.F16 for load in _direct(mask)):
+    if any(load.dtype is DType.F16 for load in _direct_loads(mask)):
         return mask
-    number = number_of(mask)
+    number = literal_value(mask)
     if number is not None:
         return trees.const(number * _PART if number < _ABSORBING else number, mask.dtype)
     if isinstance(mask, Call) and mask.op == "where":
         condition, *kept = mask.args
-        return trees.call("where", condition, *map(bounded, kept))
-    held = mask.dtype.compute
+        return trees.call("where", condition, *map(bound_mask, kept))
+    held = mask.dtype.compute_dtype
     low = trees.call("lt", mask, trees.const(_ABSORBING, held))
     return trees.call("where", low, trees.call("mul", mask, trees.const(_PART, held)), mask)
 
 
-def _direct(value: Value) -> Iterator[Load]:
+def _direct_loads(value: Value) -> Iterator[Load]:
     """The read that a tree is, seen through conversions."""
     while isinstance(value, Cast):
         value = value.value

@@ -31,9 +31,9 @@ from scheduler.lowering import attention_masks as masks
 from scheduler.lowering import trees
 
 #: Reads of a buffer that are followed: more of them is no attention, and could take for ever.
-_MOST_STEPS = 48
+_MAX_STEPS = 48
 #: Functions of a mask that each score computes anew rather than read it.
-_MOST_CALLS = 16
+_MAX_CALLS = 16
 _ZERO = sympy.Integer(0)
 
 Places: TypeAlias = Mapping[sympy.Symbol, Expr]
@@ -46,7 +46,7 @@ class Sources:
     def __init__(self, lowered: Lowered) -> None:
         self.buffers = lowered.buffers
         self._writers = {name: op for op in lowered.operations for name in op.writes}
-        self.sizes = Ranges.of_symbols(lowered.graph.symbols)
+        self.sizes = Ranges.from_symbols(lowered.graph.symbols)
 
     def writer(self, load: Load) -> Operation | None:
         """Who wrote what is read, where that is at a place that follows from indices alone."""
@@ -76,12 +76,12 @@ class Sources:
     def from_indices(self, value: Value, at: Ranges) -> Value | None:
         """The tree with what was stored in place of reads, until none is left; None where that
         does not come to an end soon."""
-        for _ in range(_MOST_CALLS):
+        for _ in range(_MAX_CALLS):
             parts = list(walk(value))
             reads = {part for part in parts if isinstance(part, Load)}
             if not reads:
                 return value
-            if sum(isinstance(part, Call | Load) for part in parts) > _MOST_CALLS:
+            if sum(isinstance(part, Call | Load) for part in parts) > _MAX_CALLS:
                 return None
             known: dict[Load, Value] = {}
             for load in reads:
@@ -152,7 +152,7 @@ class ScoreReader:
     def __init__(self, sources: Sources, ranges: Ranges) -> None:
         self._sources = sources
         self._ranges = ranges
-        self._left = _MOST_STEPS
+        self._left = _MAX_STEPS
 
     def read(self, value: Value, product: Scores | None = None) -> Scores | None:
         """The scores that a tree is; ``product``: what the accumulator in it stands for."""
@@ -162,7 +162,7 @@ class ScoreReader:
         if isinstance(value, Accumulator):
             return product
         if isinstance(value, Cast):
-            floats = masks.is_left_out(value.value.dtype, value.dtype)
+            floats = masks.is_elided_cast(value.value.dtype, value.dtype)
             found = self.read(value.value, product) if floats else None
             return found and found.held(value.dtype)
         if isinstance(value, Load):
@@ -201,7 +201,7 @@ class ScoreReader:
     def product_first(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Times a literal, on either side."""
         for value, other in (args, args[::-1]):
-            factor = masks.number_of(other)
+            factor = masks.literal_value(other)
             if factor is not None:
                 found = self.read(value, product)
                 return found and found.times(factor)
@@ -209,7 +209,7 @@ class ScoreReader:
 
     def quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Divided by a literal."""
-        divisor = masks.number_of(args[1])
+        divisor = masks.literal_value(args[1])
         found = None if divisor is None else self.read(args[0], product)
         return found.over(divisor) if found and divisor is not None else None
 
@@ -241,21 +241,21 @@ class ScoreReader:
         return self._with_added(found, trees.call("neg", args[1]))
 
     def _with_added(self, found: Scores, value: Value) -> Scores | None:
-        held = found.product.a.dtype.compute
+        held = found.product.a.dtype.compute_dtype
         value = self._from_indices(value)
-        part = masks.hidden_by(value)
+        part = masks.match_hidden(value)
         step: masks.Hidden | Value
-        if part is not None and masks.number_of(part[1]) == 0:
+        if part is not None and masks.literal_value(part[1]) == 0:
             step = replace(part[0], added=True)
         else:
             if value.dtype is DType.F64 and held is not DType.F64:
                 return None  # its least number is minus infinity there
-            step = masks.bounded(trees.held(value, held))
+            step = masks.bound_mask(trees.upcast(value, held))
         return replace(found, steps=(*found.steps, step))
 
     def _hidden(self, value: Value, product: Scores | None) -> Scores | None:
         """With a literal where something hides them."""
-        part = masks.hidden_by(value)
+        part = masks.match_hidden(value)
         if part is None:
             return None
         hidden, kept = part

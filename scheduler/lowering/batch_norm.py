@@ -14,13 +14,13 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.normalization import group_norm, scaled_and_moved
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.normalization import group_norm, scale_and_shift
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import (
     accumulator_type,
-    count,
-    divided,
+    divide_by_count,
     moments,
+    reduced_count,
     statistics_type,
 )
 from scheduler.lowering.tensor import Index, Tensor
@@ -123,17 +123,17 @@ def _normalized(
         average, variance = running_mean, running_var
 
     def inverse(channel: Index) -> Value:
-        spread = call("add", trees.held(variance.at(channel), held), const(eps, held))
+        spread = call("add", trees.upcast(variance.at(channel), held), const(eps, held))
         return call("rsqrt", spread)
 
     def read(index: Index) -> Value:
         channel = index[1:2]
-        mean = trees.held(average.at(channel), held)
-        centred = call("sub", trees.held(input.at(index), held), mean)
+        mean = trees.upcast(average.at(channel), held)
+        centred = call("sub", trees.upcast(input.at(index), held), mean)
         normal = call("mul", centred, inverse(channel))
-        return scaled_and_moved(normal, weight, bias, channel)
+        return scale_and_shift(normal, weight, bias, channel)
 
-    made = stored(b, Tensor(input.size, input.dtype, read))
+    made = materialize(b, Tensor(input.size, input.dtype, read))
     if len(b.node.outputs) == 1:
         return made, None, None, None, None
     if training or b.meta(1).size != (_ZERO,):
@@ -142,28 +142,28 @@ def _normalized(
         kept = _empty(b, 1), _empty(b, 2)
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
         return made, *kept, running_mean, running_var
-    number = count(input, (0, *range(2, input.rank)))
+    number = reduced_count(input, (0, *range(2, input.rank)))
     return (
         made,
         *kept,
-        _mixed(b, running_mean, average.at, momentum),
-        _mixed(b, running_var, lambda i: _unbiased(variance.at(i), number), momentum),
+        _running_average(b, running_mean, average.at, momentum),
+        _running_average(b, running_var, lambda i: _unbiased(variance.at(i), number), momentum),
     )
 
 
 def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel, [C]."""
     dims = (0, *range(2, input.rank))
-    number = count(input, dims)
+    number = reduced_count(input, dims)
     summed, held = statistics_type(input.dtype), accumulator_type(input.dtype)
     average, variance = moments(
-        b, input, dims, lambda acc, _: divided(acc, number), dtype=held, held=summed
+        b, input, dims, lambda acc, _: divide_by_count(acc, number), dtype=held, held=summed
     )
 
     def by_channel(tensor: Tensor) -> Tensor:
         zeros = (_ZERO,) * (input.rank - 2)
         return Tensor(
-            input.size[1:2], held, lambda i: trees.held(tensor.at((_ZERO, *i, *zeros)), held)
+            input.size[1:2], held, lambda i: trees.upcast(tensor.at((_ZERO, *i, *zeros)), held)
         )
 
     return by_channel(average), by_channel(variance)
@@ -179,13 +179,15 @@ def _unbiased(value: Value, number: Expr) -> Value:
     return call("mul", value, call("truediv", whole, less))
 
 
-def _mixed(b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float) -> Tensor:
+def _running_average(
+    b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float
+) -> Tensor:
     """momentum * the batch's + (1 - momentum) * the running one."""
-    held = running.dtype.compute
+    held = running.dtype.compute_dtype
 
     def new(index: Index) -> Value:
-        own = trees.scaled(trees.held(read(index), held), momentum, held)
-        old = trees.scaled(trees.held(running.at(index), held), 1 - momentum, held)
+        own = trees.scale_value(trees.upcast(read(index), held), momentum, held)
+        old = trees.scale_value(trees.upcast(running.at(index), held), 1 - momentum, held)
         return call("add", own, old)
 
     return b.pointwise(running.size, running.dtype, new)

@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, Subgraph, TensorMeta
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.functions import unbacked, variable
+from scheduler.ir.index.functions import unbacked_sizes, variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
@@ -30,13 +30,13 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
 from scheduler.lowering import layout, trees
 from scheduler.lowering.errors import ContradictionError, Unsupported
-from scheduler.lowering.tensor import After, Index, Places, ReadAt, Reader, ReadReduced, Tensor
+from scheduler.lowering.tensor import Epilogue, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
 #: Elements that leave what was run up before them as it was; of other kinds every one does, where
 #: all are the same, but of LOGSUMEXP none. Packed sequences are told apart by such a sum, which is
 #: 0 throughout where positions are an arange.
-_STEADY: Mapping[ReductionKind, tuple[int, ...]] = {
+_CONSTANT_SCAN_VALUES: Mapping[ReductionKind, tuple[int, ...]] = {
     ReductionKind.SUM: (0,),
     ReductionKind.PROD: (0, 1),
     ReductionKind.LOGSUMEXP: (),
@@ -46,7 +46,7 @@ _STEADY: Mapping[ReductionKind, tuple[int, ...]] = {
 Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
 
 
-def _nothing_inlined(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...]:
+def _reject_subgraph(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...]:
     raise AssertionError(f"{part.name}: nobody lowers graphs here")
 
 
@@ -54,13 +54,13 @@ class Builder:
     """What the rules of the ops write to.
 
     ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads
-    through; both go into the operations made for it. ``inlined`` lowers an inner graph here.
+    through; both go into the operations made for it. ``inline_subgraph`` lowers an inner graph here.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.hints = {name: info.hint for name, info in graph.symbols.items()}
-        self.sizes = Ranges.of_symbols(graph.symbols)
+        self.sizes = Ranges.from_symbols(graph.symbols)
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[Operation] = []
         self.node: Node | None = None
@@ -69,7 +69,7 @@ class Builder:
         #: there that the model does not compute: not in branches.
         self.externs_inside = True
         self.sources: tuple[str, ...] = ()
-        self.inlined: Inlined = _nothing_inlined
+        self.inline_subgraph: Inlined = _reject_subgraph
         #: Strides of the values that take another order in memory than the graph says.
         self.reordered: Mapping[str, tuple[Expr, ...]] = {}
         #: The value that a value's memory was made with: another one for views.
@@ -97,7 +97,7 @@ class Builder:
         assert self.node is not None
         return self.graph.tensors[self.node.outputs[output]]
 
-    def agree(self, a: Expr, b: Expr) -> bool:
+    def may_be_equal(self, a: Expr, b: Expr) -> bool:
         """Whether two sizes may be the same. The export's guards are not known here; at the
         example's sizes they hold. What is known only while the model runs has no example."""
         if a == b:
@@ -105,30 +105,30 @@ class Builder:
         if self.is_unbacked(a, b):
             difference = a - b
             return not (difference.is_Integer and difference != 0)
-        return layout.hint(a, self.hints) == layout.hint(b, self.hints)
+        return layout.size_hint(a, self.hints) == layout.size_hint(b, self.hints)
 
     def is_unbacked(self, *exprs: Expr) -> bool:
         """Whether sizes are known only while the model runs."""
-        return any(unbacked(expr) for expr in exprs)
+        return any(unbacked_sizes(expr) for expr in exprs)
 
     def check_shape(self, name: str, size: Sequence[Expr]) -> None:
         """Raise ``ContradictionError`` where the graph says another shape of a value than its
         node's arguments make."""
         known = self.graph.tensors[name].size
-        if len(known) != len(size) or not all(map(self.agree, known, size)):
+        if len(known) != len(size) or not all(map(self.may_be_equal, known, size)):
             raise ContradictionError(
-                f"the graph says shape {layout.shape(known)} for {name}, "
-                f"but its arguments make {layout.shape(size)}"
+                f"the graph says shape {layout.format_shape(known)} for {name}, "
+                f"but its arguments make {layout.format_shape(size)}"
             )
 
-    def need_elements(self, size: Sequence[Expr], dims: Iterable[int]) -> None:
+    def require_nonempty(self, size: Sequence[Expr], dims: Iterable[int]) -> None:
         """Record that torch raises if one of these dimensions is 0, as ``amax`` does. Raises
         ``Unsupported`` if the size depends on data in another way than as a factor."""
         for extent in (size[dim] for dim in dims):
             if is_nonnegative(extent - 1, self.sizes):
                 continue
             for factor in sympy.Mul.make_args(extent):
-                if not factor.is_Symbol and unbacked(factor):
+                if not factor.is_Symbol and unbacked_sizes(factor):
                     raise Unsupported(f"whether it has {extent} elements depends on data")
                 if not factor.is_Integer:
                     self.nonzero[factor] = None
@@ -140,19 +140,19 @@ class Builder:
         if not trees.is_always_true(value, self.graph.symbols):
             self.assertions.append((self.node.name, message, value))
 
-    def check_made(self, size: Sequence[Expr], output: int = 0) -> None:
+    def check_output_shape(self, size: Sequence[Expr], output: int = 0) -> None:
         """``check_shape`` of an output of the node."""
         assert self.node is not None
         self.check_shape(self.node.outputs[output], size)
 
     def check_broadcast(self, sizes: Sequence[Sequence[Expr]]) -> None:
-        """``check_made`` of what shapes broadcast to."""
+        """``check_output_shape`` of what shapes broadcast to."""
         rank = max(map(len, sizes))
         wide: list[Expr] = []
         for place in range(-rank, 0):
             extents = [size[place] for size in sizes if len(size) >= -place]
             wide.append(next((extent for extent in extents if extent != 1), extents[0]))
-        self.check_made(wide)
+        self.check_output_shape(wide)
 
     # buffers
 
@@ -180,8 +180,8 @@ class Builder:
             meta = self.graph.tensors.get(name)
             if meta is not None and meta.size == size:
                 stride = self.reordered.get(name, meta.stride)
-                return layout.dense(size, stride, self.hints)
-        return layout.contiguous(size)
+                return layout.dense_strides(size, stride, self.hints)
+        return layout.contiguous_strides(size)
 
     def tensor(self, buffer: Buffer) -> Tensor:
         unit = tuple(extent == 1 for extent in buffer.size)
@@ -215,7 +215,7 @@ class Builder:
         buffer = self.buffer(dtype, size, stride)
         axes, index = self._loops_as_it_lies(buffer)
         value = self.finish(read(index), axes)
-        store = Store(buffer.name, index, trees.held(value, dtype), (self._name,))
+        store = Store(buffer.name, index, trees.upcast(value, dtype), (self._name,))
         self.add(Pointwise(self._fresh("op"), axes, store, self.nodes))
         return self.tensor(buffer)
 
@@ -227,9 +227,9 @@ class Builder:
 
     def _memory_order(self, buffer: Buffer) -> list[int]:
         dims = list(range(len(buffer.size)))
-        if buffer.stride == layout.contiguous(buffer.size):
+        if buffer.stride == layout.contiguous_strides(buffer.size):
             return dims
-        return sorted(dims, key=lambda d: -layout.hint(buffer.stride[d], self.hints))
+        return sorted(dims, key=lambda d: -layout.size_hint(buffer.stride[d], self.hints))
 
     def reduction(
         self,
@@ -240,7 +240,7 @@ class Builder:
         *,
         dtype: DType,
         accumulate: DType,
-        after: After | None = None,
+        after: Epilogue | None = None,
     ) -> Tensor:
         """``read(index, reduction index)`` reduced, ``after`` the accumulator stored as ``dtype``.
 
@@ -249,12 +249,12 @@ class Builder:
         buffer = self.buffer(dtype, size)
         axes, index = self._loops_as_it_lies(buffer)
         reduction_axes, inner = self.loops(reduced, "r")
-        value = trees.held(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
-        result = DType.I64 if kind in _ARG else accumulate
+        value = trees.upcast(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
+        result = DType.I64 if kind in _ARG_KINDS else accumulate
         accumulator: Value = Accumulator(result)
         if after is not None:
             accumulator = self.finish(after(accumulator, index), axes)
-        store = Store(buffer.name, index, trees.held(accumulator, dtype), (self._name,))
+        store = Store(buffer.name, index, trees.upcast(accumulator, dtype), (self._name,))
         self.add(
             Reduction(
                 self._fresh("op"), axes, reduction_axes, kind, value, accumulate, store, self.nodes
@@ -274,12 +274,14 @@ class Builder:
             for d, extent in enumerate(size)
         )
         accumulate = dtype.accumulator
-        value = trees.held(self.finish(read(index), (*others, scan_axis)), accumulate)
-        if isinstance(value, Const) and value.value in _STEADY.get(kind, (value.value,)):
-            steady = trees.held(value, dtype)
+        value = trees.upcast(self.finish(read(index), (*others, scan_axis)), accumulate)
+        if isinstance(value, Const) and value.value in _CONSTANT_SCAN_VALUES.get(
+            kind, (value.value,)
+        ):
+            steady = trees.upcast(value, dtype)
             return Tensor(size, dtype, lambda _: steady, nodes=self.nodes)
         buffer = self.buffer(dtype, size)
-        final = trees.held(Accumulator(accumulate), dtype)
+        final = trees.upcast(Accumulator(accumulate), dtype)
         store = Store(buffer.name, index, final, (self._name,))
         self.add(
             Scan(self._fresh("op"), others, scan_axis, kind, value, accumulate, store, self.nodes)
@@ -334,7 +336,7 @@ class Builder:
         return self.tensor(buffer)
 
     def _held(self, value: Value, dtype: DType, axes: Sequence[Axis]) -> Value:
-        return trees.held(self.finish(value, axes), dtype)
+        return trees.upcast(self.finish(value, axes), dtype)
 
     def _position(self, place: Expr | Value, size: Expr, axes: Sequence[Axis]) -> Expr | Indirect:
         """A place to write to: as it stands where it is certainly on its dimension."""
@@ -378,7 +380,7 @@ class Builder:
         stores = []
         for dtype, name in ((tensor.dtype, "acc"), (DType.I64, Sort.INDEX)):
             buffer = self.buffer(dtype, size)
-            result = trees.held(Accumulator(dtype.compute, name), dtype)
+            result = trees.upcast(Accumulator(dtype.compute_dtype, name), dtype)
             stores.append(Store(buffer.name, at(place), result, (self._name,)))
         self.add(
             Sort(
@@ -397,7 +399,7 @@ class Builder:
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""
-        return trees.named(simplify_tree(value, self.sizes.over(axes)), self._name)
+        return trees.tag_node(simplify_tree(value, self.sizes.over(axes)), self._name)
 
     @property
     def _name(self) -> str:
@@ -438,7 +440,7 @@ def bind_indirect(value: Value, indirect: Indirect) -> Value:
 
     def change(part: Value) -> Value | None:
         if isinstance(part, IndexValue) and part.expr.has(indirect.symbol):
-            return trees.as_tree(part.expr, {indirect.symbol: wrapped(indirect)})
+            return trees.expr_tree(part.expr, {indirect.symbol: wrap_position(indirect)})
         if isinstance(part, Load):
             inner = tuple(replace(i, value=bind_indirect(i.value, indirect)) for i in part.indirect)
             if any(i.has(indirect.symbol) for i in part.index):
@@ -449,9 +451,9 @@ def bind_indirect(value: Value, indirect: Indirect) -> Value:
     return rebuild(value, change)
 
 
-def wrapped(indirect: Indirect) -> Value:
+def wrap_position(indirect: Indirect) -> Value:
     """The position as a value: negative ones counted from the end."""
-    value = trees.held(indirect.value, DType.I64)
+    value = trees.upcast(indirect.value, DType.I64)
     if not indirect.wrap:
         return value
     zero = trees.const(0, DType.I64)
@@ -459,4 +461,4 @@ def wrapped(indirect: Indirect) -> Value:
     return trees.call("where", trees.call("lt", value, zero), moved, value)
 
 
-_ARG = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
+_ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)

@@ -28,13 +28,13 @@ _PACK, _GROUP_PACK = 16, 8
 _POSITIONS = 256
 
 
-def strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def channels_last_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Of [N, C, ...] with the channels innermost."""
     dims = [d for d in (0, *range(2, len(size)), 1) if size[d] != 1]
-    return layout.permuted(size, dims)
+    return layout.permuted_strides(size, dims)
 
 
-def gains(
+def is_profitable(
     input: Shaped,
     weight: Shaped,
     output: tuple[Expr, ...],
@@ -52,13 +52,13 @@ def gains(
     positions = product((output[0], *output[2:]))
     pack = _PACK if groups == 1 else _GROUP_PACK
     whole = int(channels) * input.dtype.itemsize % pack == 0
-    return whole and int(taps) > 1 and layout.hint(positions, hints) >= _POSITIONS
+    return whole and int(taps) > 1 and layout.size_hint(positions, hints) >= _POSITIONS
 
 
-def brought(b: Builder, tensor: Tensor) -> Tensor:
+def to_channels_last(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor in memory with its channels innermost, copied where it is not."""
     if tensor.buffer:
         buffer = b.buffers[tensor.buffer]
-        if layout.is_same(buffer.size, buffer.stride, strides(buffer.size)):
+        if layout.is_same_layout(buffer.size, buffer.stride, channels_last_strides(buffer.size)):
             return tensor
-    return b.realize(tensor, strides(tensor.size))
+    return b.realize(tensor, channels_last_strides(tensor.size))

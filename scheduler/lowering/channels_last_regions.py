@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.lowering.channels_last import gains, strides
-from scheduler.lowering.ops import find
+from scheduler.lowering.channels_last import channels_last_strides, is_profitable
+from scheduler.lowering.ops import resolve_op
 from scheduler.outcome import UserError
 from scheduler.steps import spend
 
@@ -18,30 +18,30 @@ _TARGETS = ("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "at
 _Kind: TypeAlias = tuple[int, Expr, Expr]
 
 
-def reordered(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
+def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
     """Strides, channels innermost, of values that go into or come from a convolution that gains
     by it, on whatever way that keeps images and channels: made by the graph's nodes. Its outputs
     are copied into the model's order at the end."""
     hints = {name: info.hint for name, info in graph.symbols.items()}
-    gaining = [node.outputs[0] for node in graph.nodes if _gains(graph, node, hints)]
+    gaining = [node.outputs[0] for node in graph.nodes if _is_profitable(graph, node, hints)]
     if not gaining:
         return {}
     regions = _Regions(graph)
     for node in graph.nodes:
         spend()
         regions.join(node)
-    found = regions.of(gaining)
+    found = regions.containing(gaining)
     given = {one.name for one in graph.inputs}
-    return {name: strides(graph.tensors[name].size) for name in sorted(found - given)}
+    return {name: channels_last_strides(graph.tensors[name].size) for name in sorted(found - given)}
 
 
-def _gains(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
+def _is_profitable(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
     spend()
     given = _convolution(graph, node)
     if given is None:
         return False
     input, weight, output, groups = given
-    return gains(input, weight, output.size, groups, hints)
+    return is_profitable(input, weight, output.size, groups, hints)
 
 
 def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
@@ -49,7 +49,7 @@ def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, Tens
     if not node.target.startswith(_TARGETS):
         return None
     try:
-        given = find(node.target).bind(node)
+        given = resolve_op(node.target).bind(node)
     except (UnsupportedOpError, UserError):
         return None  # lowering says what is wrong
     operands = [graph.tensors.get(_name(given[name])) for name in ("input", "weight")]
@@ -80,7 +80,7 @@ class _Regions:
             for kind in self._kind(name):
                 self._roots[self._root(name)] = self._root(first.setdefault(kind, name))
 
-    def of(self, names: list[str]) -> set[str]:
+    def containing(self, names: list[str]) -> set[str]:
         """The whole regions of these values."""
         roots = {self._root(name) for name in names}
         return {name for name in [*self._roots] if self._root(name) in roots}

@@ -9,9 +9,16 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Assertion, Buffer, BufferKind, Lowered, Operation, live
+from scheduler.ir.operations import (
+    Assertion,
+    Buffer,
+    BufferKind,
+    Lowered,
+    Operation,
+    live_operations,
+)
 from scheduler.ir.values import Value
-from scheduler.lowering import layout, numbers, trees
+from scheduler.lowering import layout, scalars, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -22,12 +29,12 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
         size = isinstance(value, sympy.Expr)
-        made = numbers.scalar(trees.index_value(value)) if size else value
+        made = scalars.scalar(trees.index_value(value)) if size else value
         assert isinstance(made, Tensor)
         names.append(_output(b, name, made))
     assertions = _assertions(b)
     results = [*names, *(each.buffer for each in assertions)]
-    operations = _without_unread(live(b.operations, results), results)
+    operations = _remove_unread(live_operations(b.operations, results), results)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
@@ -39,7 +46,8 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     without_work = frozenset(
         node
         for node, before, after in b.writes
-        if node not in computed and (after.buffer in buffers or _same(b, before, after))
+        if node not in computed
+        and (after.buffer in buffers or _has_same_elements(b, before, after))
     )
     return Lowered(
         *(b.graph, buffers, tuple(operations), inputs, tuple(names), without_work),
@@ -70,13 +78,13 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
     )
 
 
-def _same(b: Builder, one: Tensor, other: Tensor) -> bool:
+def _has_same_elements(b: Builder, one: Tensor, other: Tensor) -> bool:
     """Whether two tensors of one shape are known to have equal elements: their trees are equal."""
     _, index = b.loops(one.size, "i")
     return 0 in one.size or one.at(index) == other.at(index)
 
 
-def _without_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:
+def _remove_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:
     """Operations without the stores that nobody reads, where they have others."""
     read = {*outputs, *(name for op in operations for name in op.reads)}
     made = []
@@ -90,7 +98,7 @@ def _without_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> 
 def _output(b: Builder, name: str, tensor: Tensor) -> str:
     """The buffer of an output: the one it is the whole of, or a new one that it is copied to."""
     meta = b.graph.tensors.get(name)
-    stride = () if meta is None else layout.dense(meta.size, meta.stride, b.hints)
+    stride = () if meta is None else layout.dense_strides(meta.size, meta.stride, b.hints)
     buffer = b.buffers.get(tensor.buffer)
     if buffer is not None and not _is_reordered(b, buffer, stride):
         if buffer.kind is BufferKind.INTERMEDIATE:
@@ -109,4 +117,4 @@ def _is_reordered(b: Builder, buffer: Buffer, stride: tuple[Expr, ...]) -> bool:
     made_here = buffer.kind is BufferKind.INTERMEDIATE and bool(b.reordered)
     if not made_here or len(stride) < 3:
         return False
-    return not layout.is_same(buffer.size, buffer.stride, stride)
+    return not layout.is_same_layout(buffer.size, buffer.stride, stride)

@@ -22,7 +22,7 @@ from scheduler.lowering.views import transpose_last
 _TWO = sympy.Integer(2)
 
 
-def computed(self: Tensor, dtype: DType, function: Callable[[Value], Value]) -> Tensor:
+def lazy_unary(self: Tensor, dtype: DType, function: Callable[[Value], Value]) -> Tensor:
     """A function of each element without memory of its own: what torch shows in the argument's."""
     return replace(self, dtype=dtype, at=lambda i: function(self.at(i)), buffer="")
 
@@ -32,7 +32,7 @@ def part(op: str) -> Callable[..., Tensor]:
 
     def rule(b: Builder, self: Tensor) -> Tensor:
         if self.dtype.is_complex:
-            return computed(self, self.dtype.real, lambda x: call(op, x))
+            return lazy_unary(self, self.dtype.real, lambda x: call(op, x))
         if op == "imag":
             raise Unsupported(f"the imaginary part of {self.dtype.label}")
         return self
@@ -43,7 +43,7 @@ def part(op: str) -> Callable[..., Tensor]:
 def conj(b: Builder, self: Tensor) -> Tensor:
     if not self.dtype.is_complex:
         return self
-    return computed(self, self.dtype, lambda x: call("conj", x))
+    return lazy_unary(self, self.dtype, lambda x: call("conj", x))
 
 
 def adjoint(b: Builder, self: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def adjoint(b: Builder, self: Tensor) -> Tensor:
 
 
 def neg_view(b: Builder, self: Tensor) -> Tensor:
-    return computed(self, self.dtype, lambda x: call("neg", x))
+    return lazy_unary(self, self.dtype, lambda x: call("neg", x))
 
 
 def view_as_real(b: Builder, self: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def view_as_complex(b: Builder, self: Tensor) -> Tensor:
     return Tensor(self.size[:-1], self.dtype.complex, at, "", self.nodes)
 
 
-def of_parts(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+def complex_op(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
     parts = b.meta().dtype.real
     return elementwise(b, (real, imag), lambda x, y: call("complex", x, y), parts)
 

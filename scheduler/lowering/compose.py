@@ -25,7 +25,7 @@ def broadcast_size(sizes: Sequence[Size]) -> Size:
     return tuple(wide)
 
 
-def computed(
+def lazy_elementwise(
     args: Sequence[Argument], function: Callable[..., Value], dtype: DType, size: Size | None = None
 ) -> Tensor:
     """``function`` of the arguments' elements, each held as ``dtype``, in no memory: it is computed

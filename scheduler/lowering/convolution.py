@@ -15,17 +15,17 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import channels_last, trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.conv_transpose import plus_bias, transposed_convolution
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.transposed import plus_bias, transposed_convolution
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
-from scheduler.lowering.windows import Window, spread, window
+from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
 _ONE = sympy.Integer(1)
 # Of depthwise filters in a kernel of their own: what a thread holds grows with each.
-_MOST_DIMENSIONS, _MOST_TAPS = 2, 11
+_MAX_DIMENSIONS, _MAX_TAPS = 2, 11
 
 
 def convolution(
@@ -78,7 +78,7 @@ def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any) -> Any:
         return 0
     if padding != "same":
         return padding
-    steps = spread(dilation, len(kernel))
+    steps = expand_to_rank(dilation, len(kernel))
     return tuple((int(k) - 1) * d // 2 for k, d in zip(kernel, steps, strict=True))
 
 
@@ -94,9 +94,9 @@ def convolved(
 ) -> Tensor:
     """The convolution of ``input`` [N, C, ...] into ``size`` [N, O, ...]; ``steps`` are stride,
     padding and dilation."""
-    view = window(input.size, size, weight.size[2:], *steps)
-    if channels_last.gains(input, weight, size, groups, b.hints):
-        input, weight = (channels_last.brought(b, each) for each in (input, weight))
+    view = make_window(input.size, size, weight.size[2:], *steps)
+    if channels_last.is_profitable(input, weight, size, groups, b.hints):
+        input, weight = (channels_last.to_channels_last(b, each) for each in (input, weight))
     if dtype.is_float and _is_depthwise(input, weight, groups):
         return _depthwise(b, input, weight, bias, view, size, dtype)
     if not dtype.is_float or (groups > 1 and weight.size[1] == 1):
@@ -113,8 +113,8 @@ def _is_depthwise(input: Tensor, weight: Tensor, groups: int) -> bool:
         and weight.size[0] == groups
         and bool(input.buffer and weight.buffer)
         and input.dtype is weight.dtype
-        and 1 <= len(kernel) <= _MOST_DIMENSIONS
-        and all(k.is_Integer and 0 < k <= _MOST_TAPS for k in kernel)
+        and 1 <= len(kernel) <= _MAX_DIMENSIONS
+        and all(k.is_Integer and 0 < k <= _MAX_TAPS for k in kernel)
     )
 
 
@@ -132,7 +132,7 @@ def _depthwise(
 
     def left(g: Index, m: Index, k: Index) -> Value:
         place = view.place(m[1:], k)
-        return trees.masked(view.inside(place), input.at((m[0], g[0], *place)), zero)
+        return trees.masked_value(view.inside(place), input.at((m[0], g[0], *place)), zero)
 
     def right(g: Index, n: Index, k: Index) -> Value:
         return weight.at((g[0], n[0], *k))
@@ -171,7 +171,7 @@ def _grouped(
     def left(g: Index, m: Index, k: Index) -> Value:
         place = view.place(m[1:], k[1:])
         channel = g[0] * in_each + k[0] if g else k[0]
-        return trees.masked(view.inside(place), input.at((m[0], channel, *place)), zero)
+        return trees.masked_value(view.inside(place), input.at((m[0], channel, *place)), zero)
 
     def right(g: Index, n: Index, k: Index) -> Value:
         channel = g[0] * out_each + n[0] if g else n[0]
@@ -211,9 +211,9 @@ def _summed(
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[2:], tap[1:])
         group = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
-        x = trees.held(input.at((index[0], group * in_each + tap[0], *place)), held)
-        x = trees.masked(view.inside(place), x, const(0, held))
-        return call("mul", x, trees.held(weight.at((index[1], *tap)), held))
+        x = trees.upcast(input.at((index[0], group * in_each + tap[0], *place)), held)
+        x = trees.masked_value(view.inside(place), x, const(0, held))
+        return call("mul", x, trees.upcast(weight.at((index[1], *tap)), held))
 
     return b.reduction(
         size,

@@ -14,13 +14,13 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.conv_transpose import transposed_convolution
 from scheduler.lowering.convolution import convolved
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.transposed import transposed_convolution
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.windows import Window, window
+from scheduler.lowering.windows import Window, make_window
 
 
 def convolution_backward(
@@ -46,7 +46,7 @@ def convolution_backward(
     if by_weight:
         # A transposed convolution exchanges what moves over what.
         moving, fixed = (grad_output, input) if transposed else (input, grad_output)
-        found[1] = _by_weight(b, moving, fixed, weight, steps, parts)
+        found[1] = _weight_gradient(b, moving, fixed, weight, steps, parts)
     if by_bias:
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
         meta = b.meta(2)
@@ -63,7 +63,7 @@ def convolution_backward(
     return tuple(found)
 
 
-def _by_weight(
+def _weight_gradient(
     b: Builder,
     moving: Tensor,
     fixed: Tensor,
@@ -72,7 +72,7 @@ def _by_weight(
     groups: int,
 ) -> Tensor:
     """out[o, c, t] = sum over n, p of fixed[n, o, p] * moving[n, c, window(p, t)]."""
-    view = window(moving.size, fixed.size, weight.size[2:], *steps)
+    view = make_window(moving.size, fixed.size, weight.size[2:], *steps)
     if not weight.dtype.is_float or (groups > 1 and weight.size[1] == 1):
         return _summed(b, moving, fixed, weight, view, groups)
     in_each = weight.size[1]
@@ -88,7 +88,7 @@ def _by_weight(
     def right(g: Index, n: Index, k: Index) -> Value:
         place = view.place(k[1:], n[1:])
         value = moving.at((k[0], channel(g, n[0], in_each), *place))
-        return trees.masked(view.inside(place), value, zero)
+        return trees.masked_value(view.inside(place), value, zero)
 
     return contract(
         b,
@@ -115,9 +115,9 @@ def _summed(
     def read(index: Index, along: Index) -> Value:
         place = view.place(along[1:], index[2:])
         channel = FloorDiv(index[0], out_each) * in_each + index[1]
-        x = trees.held(moving.at((along[0], channel, *place)), held)
-        x = trees.masked(view.inside(place), x, const(0, held))
-        return call("mul", x, trees.held(fixed.at((along[0], index[0], *along[1:])), held))
+        x = trees.upcast(moving.at((along[0], channel, *place)), held)
+        x = trees.masked_value(view.inside(place), x, const(0, held))
+        return call("mul", x, trees.upcast(fixed.at((along[0], index[0], *along[1:])), held))
 
     return b.reduction(
         weight.size,

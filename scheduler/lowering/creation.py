@@ -10,9 +10,9 @@ from scheduler.ir.graph import Expr, TensorMeta
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Cast, IndexValue, Value
 from scheduler.lowering import trees
-from scheduler.lowering.bits import exactly
+from scheduler.lowering.bitcast import round_exactly
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.pointwise import Argument, element, promoted, stored
+from scheduler.lowering.pointwise import Argument, element, materialize, promoted_type
 from scheduler.lowering.tensor import Index, Tensor
 
 
@@ -25,7 +25,7 @@ def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
         literal = trees.const(value, dtype)
         return Tensor(size, dtype, lambda _: literal)
     expr = as_expr(value)
-    return Tensor(size, dtype, lambda _: trees.held(IndexValue(expr, DType.I64), dtype))
+    return Tensor(size, dtype, lambda _: trees.upcast(IndexValue(expr, DType.I64), dtype))
 
 
 def full_op(b: Builder, fill_value: Argument, **_: Any) -> Tensor:
@@ -66,7 +66,7 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
             lambda i: trees.call(
                 "add",
                 first,
-                trees.call("mul", by, trees.held(trees.index_value(i[0]), meta.dtype)),
+                trees.call("mul", by, trees.upcast(trees.index_value(i[0]), meta.dtype)),
             ),
         )
     begin, by_int = as_expr(start), as_expr(step)
@@ -74,7 +74,7 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
         return Tensor(
             meta.size, meta.dtype, lambda i: IndexValue(begin + by_int * i[0], meta.dtype)
         )
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     return Tensor(
         meta.size, meta.dtype, lambda i: Cast(trees.index_value(begin + by_int * i[0]), held)
     )
@@ -82,18 +82,18 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
 
 def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
     """With bounds that are known while the model runs: in float64 or int64, as torch has them."""
-    kind = DType.F64 if promoted((start, step)).is_float else DType.I64
+    kind = DType.F64 if promoted_type((start, step)).is_float else DType.I64
 
     def read(index: Index) -> Value:
         first, by = (element(one, (), kind) for one in (start, step))
-        place = trees.held(trees.index_value(index[0]), kind)
+        place = trees.upcast(trees.index_value(index[0]), kind)
         return trees.cast(trees.call("add", first, trees.call("mul", by, place)), meta.dtype)
 
     return Tensor(meta.size, meta.dtype, read)
 
 
 def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -> Tensor:
-    return spaced(b, start, end, steps, lambda value: value, in_type=True)
+    return spaced_values(b, start, end, steps, lambda value: value, in_type=True)
 
 
 def logspace(
@@ -104,13 +104,13 @@ def logspace(
     def power(value: Value) -> Value:
         return trees.call("pow", trees.const(base, value.dtype), value)
 
-    return spaced(b, start, end, steps, power, in_type=False)
+    return spaced_values(b, start, end, steps, power, in_type=False)
 
 
 _NARROW = (DType.F16, DType.BF16)
 
 
-def spaced(
+def spaced_values(
     b: Builder,
     start: Argument,
     end: Argument,
@@ -126,10 +126,10 @@ def spaced(
     (logspace) the bound of a single element is taken as it is given."""
     meta = b.meta()
     dtype = meta.dtype
-    held = dtype.compute if dtype.is_inexact else DType.F64
+    held = dtype.compute_dtype if dtype.is_inexact else DType.F64
 
     def rounded(value: Value) -> Value:
-        return trees.held(exactly(value, dtype), held) if dtype in _NARROW else value
+        return trees.upcast(round_exactly(value, dtype), held) if dtype in _NARROW else value
 
     def stepped(value: Value) -> Value:
         return rounded(value) if in_type else value
@@ -140,12 +140,14 @@ def spaced(
 
     def bound(value: Argument) -> Value:
         given = given_bound(value)
-        return rounded(trees.held(given if dtype.is_inexact else trees.held(given, dtype), held))
+        return rounded(
+            trees.upcast(given if dtype.is_inexact else trees.upcast(given, dtype), held)
+        )
 
     def read(i: Index) -> Value:
         if steps == 1:
-            only = bound(start) if in_type else trees.held(given_bound(start), held)
-            return trees.held(function(only), dtype)
+            only = bound(start) if in_type else trees.upcast(given_bound(start), held)
+            return trees.upcast(function(only), dtype)
         first, last = bound(start), bound(end)
         if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
             step: Value = trees.const(_width(start, end, dtype) / (steps - 1), held)
@@ -153,18 +155,18 @@ def spaced(
             width = rounded(trees.call("sub", last, first))
             step = stepped(trees.call("truediv", width, stepped(trees.const(steps - 1, held))))
         low, high = (
-            stepped(trees.call("mul", step, stepped(trees.held(trees.index_value(n), held))))
+            stepped(trees.call("mul", step, stepped(trees.upcast(trees.index_value(n), held))))
             for n in (i[0], steps - 1 - i[0])
         )
         value = trees.call(
             "where",
-            trees.less(i[0], as_expr(steps // 2)),
+            trees.less_than(i[0], as_expr(steps // 2)),
             stepped(trees.call("add", first, low)),
             stepped(trees.call("sub", last, high)),
         )
-        return trees.held(function(value), dtype)
+        return trees.upcast(function(value), dtype)
 
-    return stored(b, Tensor(meta.size, dtype, read))
+    return materialize(b, Tensor(meta.size, dtype, read))
 
 
 def _width(start: Any, end: Any, dtype: DType) -> complex:
@@ -187,9 +189,9 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
                 ends = (trees.index_value(row - 1), trees.index_value(col - 1))
                 places = tuple(trees.call("sub", e, p) for e, p in zip(ends, places, strict=True))
             first = trees.call("eq", trees.index_value(i[0]), trees.index_value(0))
-            return trees.held(trees.call("where", first, *places), meta.dtype)
+            return trees.upcast(trees.call("where", first, *places), meta.dtype)
 
-        return stored(b, Tensor(meta.size, meta.dtype, read))
+        return materialize(b, Tensor(meta.size, meta.dtype, read))
 
     return rule
 
@@ -206,7 +208,7 @@ def _below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
 
     root = trees.call(
         "sqrt",
-        trees.held(
+        trees.upcast(
             trees.call("add", trees.call("mul", number, whole(8)), whole((2 * first - 1) ** 2)),
             DType.F64,
         ),
@@ -238,4 +240,4 @@ def eye(b: Builder, **_: Any) -> Tensor:
         same = trees.call("eq", trees.index_value(i[0]), trees.index_value(i[1]))
         return trees.call("where", same, trees.const(1, meta.dtype), trees.const(0, meta.dtype))
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -20,9 +20,9 @@ from scheduler.lowering import softmax, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.losses import MEAN, NONE, SUM, total
+from scheduler.lowering.losses import MEAN, NONE, SUM, sum_all
 from scheduler.lowering.matmul import product
-from scheduler.lowering.reductions import count, divided, reduce
+from scheduler.lowering.reductions import divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import transpose
@@ -64,24 +64,24 @@ class Rows:
 
     def counted(self, row: Index, value: Value) -> Value:
         """The value in a row that counts, else 0; nothing of it is read there."""
-        goal = trees.held(self.target.at(row), DType.I64)
+        goal = trees.upcast(self.target.at(row), DType.I64)
         counts = call("ne", goal, const(self.ignored, DType.I64))
-        return trees.masked(counts, value, const(0, self.held))
+        return trees.masked_value(counts, value, const(0, self.held))
 
-    def of_target(self, row: Index, read: Callable[[Expr], Value]) -> Value:
+    def target_value(self, row: Index, read: Callable[[Expr], Value]) -> Value:
         value = self.b.indirect(self.target, row, self.classes, read, wrap=False)
-        return trees.held(value, self.held)
+        return trees.upcast(value, self.held)
 
     def factor(self, row: Index) -> Value:
         """The weight of the row's class, 1 without weights; 0 where it does not count."""
         weight = self.weight
         if weight is None:
             return self.counted(row, const(1, self.held))
-        return self.counted(row, self.of_target(row, lambda c: weight.at((c,))))
+        return self.counted(row, self.target_value(row, lambda c: weight.at((c,))))
 
     def likelihood(self, row: Index) -> Value:
         """The score of the row's class."""
-        return self.of_target(row, lambda c: self.scores.at(self.place(row, c)))
+        return self.target_value(row, lambda c: self.scores.at(self.place(row, c)))
 
     def loss(self, row: Index) -> Value:
         """Minus the weighted score of the class."""
@@ -99,9 +99,9 @@ def _reduced(
     if reduction == NONE:
         return b.pointwise(rows.size, dtype, losses.at)
     if reduction == SUM:
-        return total(b, losses, dtype)
-    weights = total(b, Tensor(rows.size, rows.held, rows.factor), rows.held)
-    return total(b, losses, dtype, lambda acc, _: call("truediv", acc, weights.at(())))
+        return sum_all(b, losses, dtype)
+    weights = sum_all(b, Tensor(rows.size, rows.held, rows.factor), rows.held)
+    return sum_all(b, losses, dtype, lambda acc, _: call("truediv", acc, weights.at(())))
 
 
 def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Rows:
@@ -110,7 +110,7 @@ def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ign
     elif scores.rank == 1:
         goal = target
         target = target.view((), lambda _: (sympy.Integer(0),) * goal.rank)
-    return Rows(b, scores, target, weight, ignored, b.meta().dtype.compute)
+    return Rows(b, scores, target, weight, ignored, b.meta().dtype.compute_dtype)
 
 
 def nll_loss(
@@ -139,7 +139,7 @@ def nll_loss_forward(
     loss = _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
     if reduction == NONE:
         return loss, Tensor((), dtype, lambda _: const(0, dtype))
-    return loss, total(b, Tensor(rows.size, rows.held, rows.factor), dtype)
+    return loss, sum_all(b, Tensor(rows.size, rows.held, rows.factor), dtype)
 
 
 def cross_entropy(
@@ -153,11 +153,11 @@ def cross_entropy(
 ) -> Tensor:
     """The negative log-likelihood of the softmax; targets are classes, or probabilities of them."""
     dtype = b.meta().dtype
-    held = dtype.compute
+    held = dtype.compute_dtype
     axis = class_axis(self.rank)
-    scores = softmax.log_softmax_of(b, self, (axis,), held)
+    scores = softmax.lazy_log_softmax(b, self, (axis,), held)
     if target.dtype.is_float:
-        return _of_probabilities(b, scores, target, weight, reduction, label_smoothing)
+        return _probability_loss(b, scores, target, weight, reduction, label_smoothing)
     rows = _rows(b, scores, target, weight, ignore_index)
     if label_smoothing == 0:
         return _reduced(b, rows, rows.loss, reduction, dtype)
@@ -165,7 +165,7 @@ def cross_entropy(
 
     def loss(row: Index) -> Value:
         own = call("mul", rows.loss(row), const(1 - label_smoothing, held))
-        share = divided(const(label_smoothing, held), rows.classes)
+        share = divide_by_count(const(label_smoothing, held), rows.classes)
         return call("add", own, rows.counted(row, call("mul", share, even.at(row))))
 
     return _reduced(b, rows, loss, reduction, dtype)
@@ -184,7 +184,7 @@ def _weighted(
     def before(value: Value, place: Index) -> Value:
         value = call("neg", value)
         if weight is not None:
-            value = call("mul", value, trees.held(weight.at((place[axis],)), held))
+            value = call("mul", value, trees.upcast(weight.at((place[axis],)), held))
         return value if share is None else call("mul", value, share(place))
 
     size = (*scores.size[:axis], *scores.size[axis + 1 :])
@@ -200,7 +200,7 @@ def _weighted(
     )
 
 
-def _of_probabilities(
+def _probability_loss(
     b: Builder,
     scores: Tensor,
     target: Tensor,
@@ -210,25 +210,25 @@ def _of_probabilities(
 ) -> Tensor:
     """Mean: over the rows, whatever their weights."""
     dtype = b.meta().dtype
-    held = dtype.compute
+    held = dtype.compute_dtype
     axis = class_axis(scores.rank)
     classes = scores.size[axis]
 
     def share(place: Index) -> Value:
-        given = trees.held(target.at(place), held)
+        given = trees.upcast(target.at(place), held)
         if smoothing == 0:
             return given
-        even = divided(const(smoothing, held), classes)
+        even = divide_by_count(const(smoothing, held), classes)
         return call("add", call("mul", given, const(1 - smoothing, held)), even)
 
     losses = _weighted(b, scores, axis, weight, held, share)
     if reduction == NONE:
         return b.pointwise(losses.size, dtype, losses.at)
-    number = count(losses, range(losses.rank))
-    after: Any = (lambda acc, _: divided(acc, number)) if reduction == MEAN else None
+    number = reduced_count(losses, range(losses.rank))
+    after: Any = (lambda acc, _: divide_by_count(acc, number)) if reduction == MEAN else None
     if losses.rank == 0:
         return b.pointwise((), dtype, losses.at)
-    return total(b, losses, dtype, after)
+    return sum_all(b, losses, dtype, after)
 
 
 def linear_cross_entropy(
@@ -278,7 +278,7 @@ def _linear_scores(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | Non
     def biased(accumulator: Value, index: Index) -> Value:
         if bias is None:
             return accumulator
-        return call("add", accumulator, trees.held(bias.at(index[1:]), accumulator.dtype))
+        return call("add", accumulator, trees.upcast(bias.at(index[1:]), accumulator.dtype))
 
     columns = transpose(weight, 0, 1)
-    return product(b, "linear", input, columns, size, input.dtype.compute, biased)
+    return product(b, "linear", input, columns, size, input.dtype.compute_dtype, biased)

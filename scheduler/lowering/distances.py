@@ -12,10 +12,10 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.compose import computed
-from scheduler.lowering.losses import MEAN, at_least, plus, reduced, squared
-from scheduler.lowering.pointwise import promoted
-from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.compose import lazy_elementwise
+from scheduler.lowering.losses import MEAN, at_least, plus, reduce_loss, squared
+from scheduler.lowering.pointwise import promoted_type
+from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
@@ -23,7 +23,7 @@ _ZERO = sympy.Integer(0)
 _EXTREMES = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
 
 
-def norm_of(
+def reduce_norm(
     b: Builder,
     tensor: Tensor,
     dims: tuple[int, ...],
@@ -33,14 +33,14 @@ def norm_of(
     after: Callable[[Value], Value] | None = None,
 ) -> Tensor:
     """(sum |x|^p)^(1/p) over ``dims``, the greatest or least |x|, or the number of non-zeros."""
-    held = dtype.compute
+    held = dtype.compute_dtype
     if tensor.dtype.is_complex:
         numbers = tensor
         tensor = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
 
     def before(x: Value, _: Index) -> Value:
         if p == 0:
-            return trees.held(call("ne", x, const(0, held)), held)
+            return trees.upcast(call("ne", x, const(0, held)), held)
         if p == 2:
             return squared(x)
         return (
@@ -69,12 +69,12 @@ def norm_of(
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
     """x - y + eps: integers are subtracted in their own type, complex numbers stay complex."""
-    common = promoted((x, y))
-    between = computed((x, y), lambda one, other: call("sub", one, other), common)
+    common = promoted_type((x, y))
+    between = lazy_elementwise((x, y), lambda one, other: call("sub", one, other), common)
     own = common if common.is_inexact else dtype
 
     def read(index: Index) -> Value:
-        difference = trees.held(between.at(index), own)
+        difference = trees.upcast(between.at(index), own)
         return plus(difference, eps) if eps else difference
 
     return Tensor(between.size, own, read)
@@ -84,7 +84,7 @@ def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
     """The norm of the difference, over all elements."""
     dtype = b.meta().dtype
     difference = _difference(self, other, dtype)
-    return norm_of(b, difference, tuple(range(difference.rank)), float(p), dtype, ())
+    return reduce_norm(b, difference, tuple(range(difference.rank)), float(p), dtype, ())
 
 
 def pairwise_distance(
@@ -93,7 +93,7 @@ def pairwise_distance(
     """The norm of x1 - x2 + eps over the last dimension."""
     meta = b.meta()
     difference = _difference(x1, x2, meta.dtype, eps)
-    return norm_of(
+    return reduce_norm(
         b, difference, (difference.rank - 1,), float(p), meta.dtype, None if keepdim else meta.size
     )
 
@@ -103,16 +103,16 @@ def cosine_similarity(
 ) -> Tensor:
     """The sum of the products of both, each divided by its norm (``eps`` at least)."""
     meta = b.meta()
-    held = meta.dtype.compute
-    both = computed((x1, x2), lambda x, _: x, meta.dtype)
-    dims = dims_of(dim, both.rank)
-    wide = [computed((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
-    norms = [norm_of(b, x, dims, 2.0, held, None, lambda acc: at_least(acc, eps)) for x in wide]
+    held = meta.dtype.compute_dtype
+    both = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
+    dims = normalize_dims(dim, both.rank)
+    wide = [lazy_elementwise((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
+    norms = [reduce_norm(b, x, dims, 2.0, held, None, lambda acc: at_least(acc, eps)) for x in wide]
 
     def read(index: Index) -> Value:
         at = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
         parts = [
-            call("truediv", trees.held(x.at(index), held), norm.at(at))
+            call("truediv", trees.upcast(x.at(index), held), norm.at(at))
             for x, norm in zip(wide, norms, strict=True)
         ]
         return call("mul", *parts)
@@ -138,11 +138,11 @@ def cosine_embedding(
 ) -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
     dtype = b.meta().dtype
-    held = dtype.compute
+    held = dtype.compute_dtype
     axis = target.rank
 
     def summed(function: Callable[[Value, Value], Value]) -> Tensor:
-        product = computed((input1, input2), function, dtype)
+        product = lazy_elementwise((input1, input2), function, dtype)
         size = tuple(e for d, e in enumerate(product.size) if d != axis)
         return reduce(
             b, product, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size
@@ -161,7 +161,7 @@ def cosine_embedding(
         other = call("where", call("eq", t, const(-1, held)), far, zero)
         return call("add", same, other)
 
-    return reduced(b, computed((products, *lengths, target), function, held), reduction)
+    return reduce_loss(b, lazy_elementwise((products, *lengths, target), function, held), reduction)
 
 
 def triplet_margin(
@@ -177,11 +177,11 @@ def triplet_margin(
 ) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|)."""
     dtype = b.meta().dtype
-    held = dtype.compute
+    held = dtype.compute_dtype
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
         between = _difference(x, y, dtype, eps)
-        return norm_of(b, between, (between.rank - 1,), float(p), held, between.size[:-1])
+        return reduce_norm(b, between, (between.rank - 1,), float(p), held, between.size[:-1])
 
     distances = [distance(anchor, positive), distance(anchor, negative)]
     if swap:
@@ -191,14 +191,14 @@ def triplet_margin(
         far = call("minimum", far, others[0]) if others else far
         return at_least(plus(call("sub", near, far), margin), 0)
 
-    return reduced(b, computed(distances, function, held), reduction)
+    return reduce_loss(b, lazy_elementwise(distances, function, held), reduction)
 
 
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Slices along ``dim`` whose norm is greater than ``maxnorm`` made as long as that."""
     meta = b.meta()
-    held = meta.dtype.compute.real
-    (kept,) = dims_of(dim, self.rank)
+    held = meta.dtype.compute_dtype.real
+    (kept,) = normalize_dims(dim, self.rank)
     over = tuple(d for d in range(self.rank) if d != kept)
 
     def factor(norm: Value) -> Value:
@@ -206,11 +206,11 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
         large = call("gt", norm, const(maxnorm, held))
         return call("where", large, shrunk, const(1, held))
 
-    factors = norm_of(b, self, over, float(p), held, None, factor)
+    factors = reduce_norm(b, self, over, float(p), held, None, factor)
 
     def read(index: Index) -> Value:
         at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
-        whole = meta.dtype.compute
-        return call("mul", trees.held(self.at(index), whole), trees.held(factors.at(at), whole))
+        whole = meta.dtype.compute_dtype
+        return call("mul", trees.upcast(self.at(index), whole), trees.upcast(factors.at(at), whole))
 
     return b.pointwise(meta.size, meta.dtype, read)

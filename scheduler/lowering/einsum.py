@@ -21,7 +21,7 @@ from scheduler.lowering import matmul, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.matmul import Operand
-from scheduler.lowering.pointwise import converted, elementwise, times
+from scheduler.lowering.pointwise import convert_result, elementwise, times
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
@@ -42,11 +42,11 @@ class Part:
 
 
 def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
-    inputs, result = parsed(equation, [tensor.rank for tensor in tensors])
-    return converted(b, summed_product(b, list(zip(tensors, inputs, strict=True)), result))
+    inputs, result = parse_equation(equation, [tensor.rank for tensor in tensors])
+    return convert_result(b, summed_product(b, list(zip(tensors, inputs, strict=True)), result))
 
 
-def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
+def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
     """The names of each operand's dimensions, and the result's. Those under dots are named by
     their place from the right; without an arrow the result has what is there once, in order."""
     text = equation.replace(" ", "")
@@ -67,16 +67,16 @@ def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
         return inputs, _labels(right, wide)
     letters = left.replace(",", "").replace("...", "")
     once = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
-    return inputs, (*_dots(wide), *once)
+    return inputs, (*_ellipsis_labels(wide), *once)
 
 
-def _dots(count: int) -> Labels:
+def _ellipsis_labels(count: int) -> Labels:
     return tuple(f".{count - place}" for place in range(count))
 
 
 def _labels(text: str, hidden: int) -> Labels:
     before, dots, after = text.partition("...")
-    return (*before, *(_dots(hidden) if dots else ()), *after)
+    return (*before, *(_ellipsis_labels(hidden) if dots else ()), *after)
 
 
 def summed_product(
@@ -89,21 +89,21 @@ def summed_product(
     An extent of 1 goes with any other of its name, as in broadcasting.
     """
     dtype = b.meta().dtype
-    parts = [_plain(tensor, labels) for tensor, labels in operands]
+    parts = [_normalize_operand(tensor, labels) for tensor, labels in operands]
     while len(parts) > 1:
         x, y, *rest = parts
         last = not rest
         needed = {*result, *(label for part in rest for label in part.labels)}
-        x = _summed(b, x, {*needed, *y.labels}, dtype)
-        y = _summed(b, y, {*needed, *x.labels}, dtype)
+        x = _sum_unused(b, x, {*needed, *y.labels}, dtype)
+        y = _sum_unused(b, y, {*needed, *x.labels}, dtype)
         order = [label for label in result if label in (*x.labels, *y.labels)] if last else None
-        made = _pair(b, x, y, needed, order, dtype)
+        made = _contract_pair(b, x, y, needed, order, dtype)
         parts = [made, *rest]
     (one,) = parts
-    return _ordered(_summed(b, one, set(result), dtype), result)
+    return _permute_result(_sum_unused(b, one, set(result), dtype), result)
 
 
-def _plain(tensor: Tensor, labels: Labels) -> Part:
+def _normalize_operand(tensor: Tensor, labels: Labels) -> Part:
     """Without dimensions of one element, and with the diagonal of those of one name."""
     kept = tuple(
         dict.fromkeys(
@@ -123,7 +123,7 @@ def _plain(tensor: Tensor, labels: Labels) -> Part:
     return Part(tensor.view(size, index), kept)
 
 
-def _summed(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
+def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
     """Summed over the names that nobody wants."""
     dims = tuple(d for d, label in enumerate(part.labels) if label not in needed)
     if not dims:
@@ -141,7 +141,7 @@ def _summed(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
     return Part(made, tuple(label for label in part.labels if label in needed))
 
 
-def _pair(
+def _contract_pair(
     b: Builder,
     x: Part,
     y: Part,
@@ -162,12 +162,14 @@ def _pair(
 
     def operand(part: Part, own: list[str]) -> Operand:
         def read(i: Index, j: Index, r: Index) -> Value:
-            return part.at({**_named(batch, i), **_named(own, j), **_named(k, r)})
+            return part.at(
+                {**_label_indices(batch, i), **_label_indices(own, j), **_label_indices(k, r)}
+            )
 
         return Operand(tuple(sizes[label] for label in own) or (_ONE,), read)
 
     def place(i: Index, j: Index, r: Index) -> Index:
-        at = {**_named(batch, i), **_named(m, j), **_named(n, r)}
+        at = {**_label_indices(batch, i), **_label_indices(m, j), **_label_indices(n, r)}
         return tuple(at[label] for label in labels)
 
     made = matmul.contract(
@@ -185,7 +187,7 @@ def _pair(
     return Part(made, labels)
 
 
-def _named(labels: list[str], index: Index) -> dict[str, Expr]:
+def _label_indices(labels: list[str], index: Index) -> dict[str, Expr]:
     """Names with their place; a group without names has one axis of one step."""
     return dict(zip(labels, index, strict=True)) if labels else {}
 
@@ -204,8 +206,8 @@ def _products(
     held = accumulator_type(dtype)
 
     def product(index: Index, inner: Index) -> Value:
-        at = {**dict(zip(labels, index, strict=True)), **_named(k, inner)}
-        return call("mul", trees.held(x.at(at), held), trees.held(y.at(at), held))
+        at = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
+        return call("mul", trees.upcast(x.at(at), held), trees.upcast(y.at(at), held))
 
     if k:
         return b.reduction(
@@ -219,7 +221,7 @@ def _products(
     return b.pointwise(size, dtype, lambda index: product(index, ()))
 
 
-def _ordered(part: Part, result: Labels) -> Tensor:
+def _permute_result(part: Part, result: Labels) -> Tensor:
     """The dimensions in the result's order, those of one element back in their places."""
     sizes = dict(zip(part.labels, part.tensor.size, strict=True))
     if part.labels == result:
@@ -258,7 +260,7 @@ def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         outer = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
         within = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
         x, y = self.at(outer[rank - self.rank :]), other.at(within[rank - other.rank :])
-        return times(*(trees.held(value, meta.dtype) for value in (x, y)))
+        return times(*(trees.upcast(value, meta.dtype) for value in (x, y)))
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -272,10 +274,10 @@ def addbmm(
     held = b.meta().dtype
 
     def function(x: Value, y: Value) -> Value:
-        product = trees.scaled(y, alpha, held)
-        if trees.is_nothing(beta, held):
+        product = trees.scale_value(y, alpha, held)
+        if trees.is_zero_factor(beta, held):
             return product
-        return call("add", trees.scaled(x, beta, held), product)
+        return call("add", trees.scale_value(x, beta, held), product)
 
     return elementwise(b, (self, made), function)
 
@@ -292,10 +294,10 @@ def addr(
         return elementwise(b, (self, column, vec2), both if beta else plain)
 
     def function(x: Value, y: Value, z: Value) -> Value:
-        product = trees.scaled(call("mul", y, z), alpha, held)
-        if trees.is_nothing(beta, held):
+        product = trees.scale_value(call("mul", y, z), alpha, held)
+        if trees.is_zero_factor(beta, held):
             return product
-        return call("add", trees.scaled(x, beta, held), product)
+        return call("add", trees.scale_value(x, beta, held), product)
 
     return elementwise(b, (self, column, vec2), function)
 

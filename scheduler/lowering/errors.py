@@ -9,7 +9,7 @@ from scheduler.ir.graph import Node
 from scheduler.outcome import UserError
 from scheduler.steps import LimitError
 
-_STUMBLES = (
+_RULE_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -25,7 +25,7 @@ class Unsupported(Exception):  # noqa: N818 - an expected answer, not an error
     """Raised by an op's rule for arguments that it does not cover; the node becomes an extern."""
 
 
-def where(node: Node) -> str:
+def node_location(node: Node) -> str:
     """A node and its origin, for messages: ``add_1 (aten.add.Tensor, model.h.0, f.py:3)``."""
     parts = [node.target]
     if node.origin.module_path:
@@ -41,7 +41,7 @@ class ContradictionError(UserError):
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
+def error_context(place: str) -> Iterator[None]:
     """Name the place in an error of what is done for it.
 
     A rule is written for arguments and shapes that torch gives its op. A file may give others:
@@ -53,7 +53,7 @@ def naming(place: str) -> Iterator[None]:
         raise error.at(place) from error
     except ContradictionError as error:
         raise UserError(f"{place}: {error}") from error
-    except _STUMBLES as error:
+    except _RULE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise UserError(
             f"{place}: its arguments and shapes do not fit together ({detail})"

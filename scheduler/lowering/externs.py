@@ -6,5 +6,5 @@ from scheduler.ir.ops import NoKernel
 
 FACTORS = NoKernel("factors of matrices are left to LAPACK")
 SPECTRA = NoKernel("eigenvalues and singular values are left to LAPACK")
-SIZED = NoKernel("how large its result is depends on data")
-SERIES = NoKernel("exponentials of matrices are left to the host")
+DATA_DEPENDENT_SIZE = NoKernel("how large its result is depends on data")
+MATRIX_EXPONENTIALS = NoKernel("exponentials of matrices are left to the host")

@@ -11,7 +11,7 @@ from scheduler.ir.index.functions import FloorDiv, as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import roll
@@ -19,13 +19,13 @@ from scheduler.lowering.views import roll
 _TWO = sympy.Integer(2)
 
 
-def shift(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
+def fftshift(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
     """The middle comes first."""
     dims = _dims(self, dim)
     return roll(b, self, tuple(FloorDiv(self.size[d], _TWO) for d in dims), dims)
 
 
-def shift_back(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
     dims = _dims(self, dim)
     return roll(b, self, tuple(-FloorDiv(self.size[d], _TWO) for d in dims), dims)
 
@@ -54,11 +54,11 @@ def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
 
 def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
 
     def at(index: Index) -> Value:
-        whole = trees.held(trees.index_value(points), held)
+        whole = trees.upcast(trees.index_value(points), held)
         over = call("mul", whole, const(spacing, held))
-        return call("truediv", trees.held(number(index[0]), held), over)
+        return call("truediv", trees.upcast(number(index[0]), held), over)
 
-    return stored(b, Tensor(meta.size, meta.dtype, at))
+    return materialize(b, Tensor(meta.size, meta.dtype, at))

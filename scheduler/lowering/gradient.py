@@ -9,13 +9,13 @@ import sympy
 
 from scheduler.ir.values import Value
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.compose import computed
+from scheduler.lowering.compose import lazy_elementwise
+from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.joining import joined
-from scheduler.lowering.pointwise import Argument, stored
+from scheduler.lowering.pointwise import Argument, materialize
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.views import axis, cut, reshape
+from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
 #: Factors of three neighbours, from the widths of the steps to the left and to the right.
@@ -30,44 +30,58 @@ def gradient(
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)
     if edge_order not in (1, 2) or len(steps) != len(dims):
         raise Unsupported(f"a gradient of order {edge_order} at edges, with {len(steps)} spacings")
-    along: Any = _at_places if any(isinstance(step, Tensor) for step in steps) else _by_steps
+    along: Any = (
+        _nonuniform_gradient
+        if any(isinstance(step, Tensor) for step in steps)
+        else _uniform_gradient
+    )
     results = []
     for number, (each, step) in enumerate(zip(dims, steps, strict=True)):
         dtype = b.meta(number).dtype
-        parts = along(b, self, axis(each, self.rank), 1 if step is None else step, edge_order)
-        made = joined(parts, axis(each, self.rank), dtype)
-        b.check_made(made.size, number)
-        results.append(stored(b, Tensor(made.size, dtype, made.at)))
+        parts = along(
+            b, self, normalize_dim(each, self.rank), 1 if step is None else step, edge_order
+        )
+        made = concatenate(parts, normalize_dim(each, self.rank), dtype)
+        b.check_output_shape(made.size, number)
+        results.append(materialize(b, Tensor(made.size, dtype, made.at)))
     return tuple(results)
 
 
-def _by_steps(b: Builder, x: Tensor, at: int, step: Argument, edge_order: int) -> Sequence[Tensor]:
+def _uniform_gradient(
+    b: Builder, x: Tensor, at: int, step: Argument, edge_order: int
+) -> Sequence[Tensor]:
     """All steps as wide as one number. Differences are taken in the tensor's own type."""
     dtype = b.meta().dtype
     last = x.size[at]
 
     def less(high: Tensor, low: Tensor, steps: int) -> Tensor:
-        difference = computed((high, low), lambda p, q: call("sub", p, q), x.dtype)
-        return computed(
+        difference = lazy_elementwise((high, low), lambda p, q: call("sub", p, q), x.dtype)
+        return lazy_elementwise(
             (difference, step),
             lambda d, h: call("truediv", d, call("mul", h, const(steps, h.dtype))),
             dtype,
         )
 
     def weighed(start: Any, *factors: float) -> Tensor:
-        three = [cut(x, at, start + k, _ONE) for k in range(3)]
-        three[1] = computed((three[1],), _twice, x.dtype)  # wraps there, as torch's does
+        three = [slice_dim(x, at, start + k, _ONE) for k in range(3)]
+        three[1] = lazy_elementwise((three[1],), _twice, x.dtype)  # wraps there, as torch's does
 
         def function(p: Value, q: Value, r: Value, h: Value) -> Value:
             pairs = zip((p, q, r), factors, strict=True)
             total = _sum_of([call("mul", v, const(f, v.dtype)) for v, f in pairs])
             return call("truediv", total, h)
 
-        return computed((*three, step), function, dtype)
+        return lazy_elementwise((*three, step), function, dtype)
 
-    center = less(cut(x, at, sympy.Integer(2), last - 2), cut(x, at, sympy.Integer(0), last - 2), 2)
+    center = less(
+        slice_dim(x, at, sympy.Integer(2), last - 2),
+        slice_dim(x, at, sympy.Integer(0), last - 2),
+        2,
+    )
     if edge_order == 1:
-        one = [cut(x, at, start, _ONE) for start in (sympy.Integer(0), _ONE, last - 2, last - 1)]
+        one = [
+            slice_dim(x, at, start, _ONE) for start in (sympy.Integer(0), _ONE, last - 2, last - 1)
+        ]
         first, final = less(one[1], one[0], 1), less(one[3], one[2], 1)
     else:
         first = weighed(sympy.Integer(0), -1.5, 1.0, -0.5)
@@ -79,33 +93,37 @@ def _between(first: Tensor, center: Tensor, final: Tensor, at: int) -> Sequence[
     return (first, final) if center.size[at] == 0 else (first, center, final)
 
 
-def _at_places(b: Builder, x: Tensor, at: int, places: Tensor, edge_order: int) -> Sequence[Tensor]:
+def _nonuniform_gradient(
+    b: Builder, x: Tensor, at: int, places: Tensor, edge_order: int
+) -> Sequence[Tensor]:
     """At places of any distance: factors of three neighbours that hold for parabolas."""
     dtype = b.meta().dtype
     last = x.size[at]
     count = places.size[0] - 1
-    widths = computed(
-        (cut(places, 0, _ONE, count), cut(places, 0, sympy.Integer(0), count)),
+    widths = lazy_elementwise(
+        (slice_dim(places, 0, _ONE, count), slice_dim(places, 0, sympy.Integer(0), count)),
         lambda p, q: call("sub", p, q),
         places.dtype,
     )
 
     def width(start: Any, length: Any) -> Tensor:
-        one = cut(widths, 0, start, length)
+        one = slice_dim(widths, 0, start, length)
         return reshape(b, one, tuple(length if d == at else _ONE for d in range(x.rank)))
 
     def three(start: Any, left: Any, length: Any, factors: _Factors) -> Tensor:
-        parts = [cut(x, at, start + k, length) for k in range(3)]
+        parts = [slice_dim(x, at, start + k, length) for k in range(3)]
 
         def function(p: Value, q: Value, r: Value, h: Value, k: Value) -> Value:
             pairs = zip((p, q, r), factors(h, k), strict=True)
             return _sum_of([call("mul", v, f) for v, f in pairs])
 
-        return computed((*parts, width(left, length), width(left + 1, length)), function, dtype)
+        return lazy_elementwise(
+            (*parts, width(left, length), width(left + 1, length)), function, dtype
+        )
 
     def two(start: Any, left: Any) -> Tensor:
-        return computed(
-            (cut(x, at, start + 1, _ONE), cut(x, at, start, _ONE), width(left, _ONE)),
+        return lazy_elementwise(
+            (slice_dim(x, at, start + 1, _ONE), slice_dim(x, at, start, _ONE), width(left, _ONE)),
             lambda p, q, h: call("truediv", call("sub", p, q), h),
             dtype,
         )

@@ -1,7 +1,7 @@
 """Higher-order ops: their inner graphs are lowered in place.
 
 A loop of few steps is unrolled, its body lowered once for each; of any other the body is lowered
-once, between the marks of a loop (``looping.py``). The condition of a while_loop is computed
+once, between the marks of a loop (``loop_builder.py``). The condition of a while_loop is computed
 before the loop and again at the end of each step, where it fuses with what the body makes.
 
 A branch computes nothing but its results, so both are computed and the condition chooses: a
@@ -17,15 +17,15 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Subgraph
-from scheduler.ir.random import draws
+from scheduler.ir.random import draws_random
 from scheduler.ir.values import Value
 from scheduler.limits import MAX_UNROLLED_NODES, MAX_UNROLLED_STEPS
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.joining import joined
-from scheduler.lowering.looping import Loop, condition, own
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.loop_builder import Loop, condition_buffer, copy_rows
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -39,25 +39,25 @@ def cond(
     operands: tuple[Tensor | int, ...],
 ) -> tuple[Tensor, ...]:
     if not isinstance(pred, Tensor):
-        return b.inlined(true_fn if pred else false_fn, operands)
+        return b.inline_subgraph(true_fn if pred else false_fn, operands)
     outside, b.externs_inside = b.externs_inside, False
     try:
-        yes, no = (b.inlined(branch, operands) for branch in (true_fn, false_fn))
+        yes, no = (b.inline_subgraph(branch, operands) for branch in (true_fn, false_fn))
     finally:
         b.externs_inside = outside
-    return tuple(_chosen(b, pred, one, other) for one, other in zip(yes, no, strict=True))
+    return tuple(_select_branch(b, pred, one, other) for one, other in zip(yes, no, strict=True))
 
 
-def _chosen(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    agree = len(yes.size) == len(no.size) and all(map(b.agree, yes.size, no.size))
+def _select_branch(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    agree = len(yes.size) == len(no.size) and all(map(b.may_be_equal, yes.size, no.size))
     if not agree or yes.dtype is not no.dtype:
         raise Unsupported("its branches make results of different shapes")
-    test = trees.held(pred.at((_ZERO,) * pred.rank), DType.BOOL)
+    test = trees.upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
 
     def read(index: Index) -> Value:
         return trees.call("where", test, yes.at(index), no.at(index))
 
-    return stored(b, Tensor(yes.size, yes.dtype, read))
+    return materialize(b, Tensor(yes.size, yes.dtype, read))
 
 
 def while_loop(
@@ -72,11 +72,11 @@ def while_loop(
     if len(given) != len(carried_inputs):
         raise Unsupported("it carries a number that is no tensor")
     more = additional_inputs
-    init = tuple(own(b, x) for x in given)
-    loop = Loop(b, init, condition=condition(b, b.inlined(cond_fn, (*init, *more))))
-    made = b.inlined(body_fn, (*loop.carried, *more))
-    handed = _handed_on(b, loop, given, made)
-    again = condition(b, b.inlined(cond_fn, (*handed, *more)))
+    init = tuple(copy_rows(b, x) for x in given)
+    loop = Loop(b, init, condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *more))))
+    made = b.inline_subgraph(body_fn, (*loop.carried, *more))
+    handed = _carried_values(b, loop, given, made)
+    again = condition_buffer(b, b.inline_subgraph(cond_fn, (*handed, *more)))
     return loop.end(handed, again=again).carried
 
 
@@ -87,21 +87,21 @@ def scan(
     xs: tuple[Tensor, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
-    steps = _unrolled(combine_fn, xs)
+    steps = _unroll_count(combine_fn, xs)
     if steps is None:
-        loop = Loop(b, [own(b, x) for x in init], xs, steps=xs[0].size[0])
-        results = b.inlined(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        handed = _handed_on(b, loop, init, results[: len(init)])
-        left = loop.end(handed, [loop.own(x) for x in results[len(init) :]])
+        loop = Loop(b, [copy_rows(b, x) for x in init], xs, steps=xs[0].size[0])
+        results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
+        handed = _carried_values(b, loop, init, results[: len(init)])
+        left = loop.end(handed, [loop.copy_unshared(x) for x in results[len(init) :]])
         return (*left.carried, *left.stacked)
     carried: tuple[Tensor, ...] = init
     made: list[tuple[Tensor, ...]] = []
     for step in range(steps):
         given = (*carried, *(_slice(x, step) for x in xs), *additional_inputs)
-        results = b.inlined(combine_fn, given)
+        results = b.inline_subgraph(combine_fn, given)
         carried = _in_memory(b, results[: len(init)])
         made.append(_in_memory(b, results[len(init) :]))
-    return (*carried, *_stacked(b, made))
+    return (*carried, *_stack(b, made))
 
 
 def associative_scan(
@@ -110,67 +110,67 @@ def associative_scan(
     xs: tuple[Tensor, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
-    steps = _unrolled(combine_fn, xs)
+    steps = _unroll_count(combine_fn, xs)
     running = tuple(_slice(x, 0) for x in xs)
     if steps is None:
-        loop = Loop(b, [own(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1)
-        results = b.inlined(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        handed = _handed_on(b, loop, running, results)
-        left = loop.end(handed, [loop.own(x) for x in handed])
+        loop = Loop(b, [copy_rows(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1)
+        results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
+        handed = _carried_values(b, loop, running, results)
+        left = loop.end(handed, [loop.copy_unshared(x) for x in handed])
         firsts = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in running]
         return tuple(
-            stored(b, joined([one, rest], 0, one.dtype))
+            materialize(b, concatenate([one, rest], 0, one.dtype))
             for one, rest in zip(firsts, left.stacked, strict=True)
         )
     made = [running]
     for step in range(1, steps):
         given = (*running, *(_slice(x, step) for x in xs), *additional_inputs)
-        running = _in_memory(b, b.inlined(combine_fn, given))
+        running = _in_memory(b, b.inline_subgraph(combine_fn, given))
         made.append(running)
-    return _stacked(b, made)
+    return _stack(b, made)
 
 
-def mapped(
+def map_op(
     b: Builder,
     f: Subgraph,
     xs: tuple[Tensor, ...],
     pos_args: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
-    steps = _unrolled(f, xs)
+    steps = _unroll_count(f, xs)
     if steps is None:
         loop = Loop(b, (), xs, steps=xs[0].size[0])
-        results = b.inlined(f, (*loop.sliced, *pos_args))
-        return loop.end((), [loop.own(x) for x in results]).stacked
+        results = b.inline_subgraph(f, (*loop.sliced, *pos_args))
+        return loop.end((), [loop.copy_unshared(x) for x in results]).stacked
     made = [
-        _in_memory(b, b.inlined(f, (*(_slice(x, step) for x in xs), *pos_args)))
+        _in_memory(b, b.inline_subgraph(f, (*(_slice(x, step) for x in xs), *pos_args)))
         for step in range(steps)
     ]
-    return _stacked(b, made)
+    return _stack(b, made)
 
 
-def _handed_on(
+def _carried_values(
     b: Builder, loop: Loop, before: Sequence[Tensor], made: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """What a body hands on to the next step: shaped as what it got."""
     if len(before) != len(made):
         raise Unsupported("its body hands on another number of tensors than it gets")
     for old, new in zip(before, made, strict=True):
-        agree = len(old.size) == len(new.size) and all(map(b.agree, old.size, new.size))
+        agree = len(old.size) == len(new.size) and all(map(b.may_be_equal, old.size, new.size))
         if not agree or old.dtype is not new.dtype:
             raise Unsupported("its body hands on a tensor of another shape or type than it gets")
     shaped = (
         Tensor(old.size, new.dtype, new.at, new.buffer, new.nodes)
         for old, new in zip(before, made, strict=True)
     )
-    return tuple(loop.own(x) for x in shaped)
+    return tuple(loop.copy_unshared(x) for x in shaped)
 
 
 def _check_draws(*parts: Subgraph) -> None:
-    if any(draws(node) for part in parts for node in part.nodes):
+    if any(draws_random(node) for part in parts for node in part.nodes):
         raise Unsupported("its body draws random numbers, which are others in each step")
 
 
-def _unrolled(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
+def _unroll_count(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
     """How many times a body is lowered, one step after the other; None where it is a loop's."""
     _check_draws(body)
     if not xs or not xs[0].size:
@@ -195,9 +195,9 @@ def _in_memory(b: Builder, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(b.realize(tensor) for tensor in tensors)
 
 
-def _stacked(b: Builder, made: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
+def _stack(b: Builder, made: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
     stacks = []
     for slices in zip(*made, strict=True):
         wide = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in slices]
-        stacks.append(stored(b, joined(wide, 0, slices[0].dtype)))
+        stacks.append(materialize(b, concatenate(wide, 0, slices[0].dtype)))
     return tuple(stacks)

@@ -12,8 +12,8 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.scatter import Sources, counted
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.scatter import Sources, count_sources
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
 
@@ -22,23 +22,25 @@ def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0)
     """Bins of one width from ``min`` to ``max``, the last one with its end; without a range that of
     the elements. What lies outside, and NaN, is in none."""
     line = reshape(b, self, (product(self.size),))
-    held = self.dtype.compute
+    held = self.dtype.compute_dtype
     low, high = _range(b, line, float(min), float(max), held)
 
     def inside(i: Index) -> Value:
-        value = trees.held(line.at(i), held)
-        return trees.both(trees.call("ge", value, low), trees.call("le", value, high))
+        value = trees.upcast(line.at(i), held)
+        return trees.all_of(trees.call("ge", value, low), trees.call("le", value, high))
 
     def place(i: Index) -> tuple[Value]:
-        above = trees.call("sub", trees.held(line.at(i), held), low)
+        above = trees.call("sub", trees.upcast(line.at(i), held), low)
         scaled = trees.call("mul", above, trees.const(bins, held))
         number = trees.call("truediv", scaled, trees.call("sub", high, low))
         whole = trees.cast(number, DType.I64)
         return (trees.call("minimum", whole, trees.const(bins - 1, DType.I64)),)
 
     size: tuple[Expr, ...] = (as_expr(bins),)
-    counts = counted(b, size, Sources(line.size, place, line.at, inside))
-    return stored(b, Tensor(size, self.dtype, lambda i: trees.held(counts.at(i), self.dtype)))
+    counts = count_sources(b, size, Sources(line.size, place, line.at, inside))
+    return materialize(
+        b, Tensor(size, self.dtype, lambda i: trees.upcast(counts.at(i), self.dtype))
+    )
 
 
 def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tuple[Value, Value]:

@@ -13,9 +13,9 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.views import axis, broadcast, reshape
+from scheduler.lowering.views import broadcast, normalize_dim, reshape
 
 _ZERO = sympy.Integer(0)
 
@@ -33,20 +33,22 @@ def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
             wrap=False,
         )
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     """out[i] = self[i with index[i] along dim]."""
     meta = b.meta()
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
 
     def read(i: Index) -> Value:
         return b.indirect(index, i, self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :])))
 
     if self.rank == 0 or 0 in meta.size:
-        return stored(b, Tensor(meta.size, meta.dtype, lambda _: self.at((_ZERO,) * self.rank)))
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+        return materialize(
+            b, Tensor(meta.size, meta.dtype, lambda _: self.at((_ZERO,) * self.rank))
+        )
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
@@ -54,7 +56,7 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
         flat = reshape(b, self, (product(self.size),))
         return gather(b, flat, 0, reshape(b, indices, (product(indices.size),)))
     meta = b.meta()
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     wide = broadcast(indices, meta.size)
     source = broadcast(self, (*meta.size[:at], self.size[at], *meta.size[at + 1 :]))
     return gather(b, source, at, wide)
@@ -62,7 +64,7 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
 
 def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     meta = b.meta()
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     if self.rank == 0:
         return self
     positions = reshape(b, index, meta.size[at : at + 1])
@@ -75,7 +77,7 @@ def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
             lambda x: self.at((*i[:at], x, *i[at + 1 :])),
         )
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
@@ -98,7 +100,7 @@ def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Te
         place: list[Expr | None] = [None if d in given else next(rest) for d in range(self.rank)]
         return _chained(b, self, given, wide, chosen, place)
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _chained(
@@ -126,7 +128,7 @@ def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
         raise Unsupported("one_hot whose number of classes depends on the data")
 
     def read(i: Index) -> Value:
-        same = trees.call("eq", trees.held(self.at(i[:-1]), DType.I64), trees.index_value(i[-1]))
-        return trees.held(same, DType.I64)
+        same = trees.call("eq", trees.upcast(self.at(i[:-1]), DType.I64), trees.index_value(i[-1]))
+        return trees.upcast(same, DType.I64)
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -21,6 +21,7 @@ from scheduler.ir.operations import (
     Attention,
     Contraction,
     Lowered,
+    OperandView,
     Operation,
     Pointwise,
     Reduction,
@@ -29,13 +30,11 @@ from scheduler.ir.operations import (
     Scatter,
     Sort,
     Store,
-    ViewOf,
 )
-from scheduler.ir.roundings import Roundings, in_range, spread_of_running, spread_of_sum
+from scheduler.ir.rounding_noise import RoundingNoise, overflow_to_inf, scan_spread, sum_spread
 from scheduler.ir.values import Load, Value
 from scheduler.lowering.running_error import (
     averaged_error,
-    error_of,
     operand_error,
     product_error,
     reduced_error,
@@ -43,16 +42,17 @@ from scheduler.lowering.running_error import (
     scattered_error,
     scored_error,
     stored_error,
+    tree_error,
 )
 from scheduler.lowering.tree_values import (
     Array,
     Scope,
-    full,
-    index_of,
+    check_on_axis,
+    evaluate_full,
+    evaluate_index,
     indirect_places,
-    on_axis,
-    only_where,
-    transposed,
+    restrict_scope,
+    transposed_view,
 )
 
 Values: TypeAlias = Mapping[str, Array]
@@ -64,7 +64,7 @@ def interpret(
     lowered: Lowered,
     bindings: Bindings,
     *,
-    roundings: Roundings | None = None,
+    roundings: RoundingNoise | None = None,
     errors: dict[str, Array] | None = None,
 ) -> dict[str, Array]:
     """The buffers that an operation writes, by name, each in its logical shape.
@@ -84,39 +84,39 @@ def interpret(
     )
 
 
-def view_value(view: ViewOf, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
+def view_value(view: OperandView, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
     """An extern's argument over the view's axes (dimensions of one element have none), from the
     buffers behind it."""
-    scope = Scope(dict(values), lowered, bindings).over(*view.axes)
-    return np.array(full(view.value, scope))
+    scope = Scope(dict(values), lowered, bindings).with_grid(*view.axes)
+    return np.array(evaluate_full(view.value, scope))
 
 
 def _store(stores: Sequence[Store], scope: Scope) -> dict[str, Array]:
     """The buffers that stores write over the scope's grid; later ones may read earlier ones."""
     written: dict[str, Array] = {}
     for store in stores:
-        value = full(store.value, scope)
+        value = evaluate_full(store.value, scope)
         buffer = scope.lowered.buffers[store.buffer]
         if scope.roundings:
-            value = in_range(value, buffer.dtype)
-        out = _laid_out(store, value, scope)
+            value = overflow_to_inf(value, buffer.dtype)
+        out = _lay_out(store, value, scope)
         if scope.errors is not None:
             off = np.broadcast_to(stored_error(store.value, buffer.dtype, scope), value.shape)
-            scope.errors[store.buffer] = _laid_out(store, off, scope, "float64")
+            scope.errors[store.buffer] = _lay_out(store, off, scope, "float64")
         written[store.buffer] = scope.values[store.buffer] = out
     return written
 
 
-def _laid_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array:
+def _lay_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array:
     """What a store writes, as its buffer has it; in the buffer's own type if none is given."""
     buffer = scope.lowered.buffers[store.buffer]
-    dtype = dtype or buffer.dtype.wide
+    dtype = dtype or buffer.dtype.reference_numpy
     shape = tuple(evaluate(size, scope.bindings) for size in buffer.size)
     if store.index == tuple(axis.var for axis in scope.grid) and shape == value.shape:
         return np.array(value, dtype=dtype)
     out = np.zeros(shape, dtype=dtype)
     if value.size:
-        places = tuple(np.asarray(index_of(expr, scope)) for expr in store.index)
+        places = tuple(np.asarray(evaluate_index(expr, scope)) for expr in store.index)
         # Loops of one step may be in no index: a dot product's has none at all.
         at = np.broadcast_shapes(*(place.shape for place in places))
         out[places] = value.reshape(at)
@@ -124,27 +124,29 @@ def _laid_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Arra
 
 
 def _pointwise(operation: Pointwise, scope: Scope) -> dict[str, Array]:
-    return _store(operation.results, scope.over(*operation.points))
+    return _store(operation.results, scope.with_grid(*operation.points))
 
 
 def _reduction(operation: Reduction, scope: Scope) -> dict[str, Array]:
-    inner = scope.over(*operation.loops)
+    inner = scope.with_grid(*operation.loops)
     outer = inner.shape[: len(operation.axes)]
-    flat = full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
+    flat = evaluate_full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
     with np.errstate(all="ignore"):
         result = _REDUCERS[operation.kind](flat)
     if scope.roundings and operation.kind is ReductionKind.SUM:
-        result = scope.roundings.added(np.asarray(result), spread_of_sum(flat, -1))
-    host = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.wide
-    points = scope.over(*operation.points, acc=np.asarray(result, dtype=host))
+        result = scope.roundings.perturb_sum(np.asarray(result), sum_spread(flat, -1))
+    host = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.reference_numpy
+    points = scope.with_grid(*operation.points, acc=np.asarray(result, dtype=host))
     if scope.errors is not None:
-        off = np.broadcast_to(error_of(operation.value, inner), inner.shape).reshape(flat.shape)
+        off = np.broadcast_to(tree_error(operation.value, inner), inner.shape).reshape(flat.shape)
         eps = operation.accumulate.eps
-        points = _off_by(points, reduced_error(operation.kind, flat, off, np.asarray(result), eps))
+        points = _with_error(
+            points, reduced_error(operation.kind, flat, off, np.asarray(result), eps)
+        )
     return _store(operation.results, points)
 
 
-def _off_by(scope: Scope, error: Array) -> Scope:
+def _with_error(scope: Scope, error: Array) -> Scope:
     """The scope with what its accumulator is off by."""
     return replace(scope, accumulator_errors={"acc": error})
 
@@ -176,17 +178,17 @@ def _highest(x: Array) -> Any:
 
 
 def _scan(operation: Scan, scope: Scope) -> dict[str, Array]:
-    along = full(operation.value, scope.over(*operation.loops))
-    along = along.astype(operation.accumulate.wide)
+    along = evaluate_full(operation.value, scope.with_grid(*operation.loops))
+    along = along.astype(operation.accumulate.reference_numpy)
     with np.errstate(all="ignore"):
         result = _RUNNING[operation.kind].accumulate(along, axis=-1) if along.size else along
     if scope.roundings and operation.kind not in (ReductionKind.MAX, ReductionKind.MIN):
-        result = scope.roundings.added(result, spread_of_running(result, -1))
-    points = scope.over(*operation.points, acc=result)
+        result = scope.roundings.perturb_sum(result, scan_spread(result, -1))
+    points = scope.with_grid(*operation.points, acc=result)
     if scope.errors is not None:
-        off = error_of(operation.value, scope.over(*operation.loops))
+        off = tree_error(operation.value, scope.with_grid(*operation.loops))
         eps = operation.accumulate.eps
-        points = _off_by(points, running_error(operation.kind, along, off, result, eps))
+        points = _with_error(points, running_error(operation.kind, along, off, result, eps))
     return _store(operation.results, points)
 
 
@@ -201,27 +203,27 @@ _RUNNING: dict[ReductionKind, np.ufunc] = {
 
 def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
     """What the result begins with, then the sources one after the other."""
-    written = _store(operation.results, scope.over(*operation.points))
+    written = _store(operation.results, scope.with_grid(*operation.points))
     ((name, started),) = written.items()
     made = written[name] = np.array(started, order="C")
-    sources = scope.over(*operation.sources)
-    used = np.array(full(operation.condition, sources))
+    sources = scope.with_grid(*operation.sources)
+    used = np.array(evaluate_full(operation.condition, sources))
     if not made.size or not used.any():
         return written
-    inside = only_where(used, sources)
+    inside = restrict_scope(used, sources)
     found = {
         i.symbol.name: indirect_places(i.value, i.size, i.wrap, inside) for i in operation.indirect
     }
     inside = replace(inside, indirect=found)
     place = np.zeros(used.shape, dtype=np.int64)
     for expr, size in zip(operation.index, made.shape, strict=True):
-        at = np.asarray(index_of(expr, inside))
-        place = place * size + on_axis(operation.target, at, size, inside)
+        at = np.asarray(evaluate_index(expr, inside))
+        place = place * size + check_on_axis(operation.target, at, size, inside)
     with np.errstate(all="ignore"):
-        value = full(operation.value, inside)[used]
+        value = evaluate_full(operation.value, inside)[used]
         _COMBINES[operation.kind].at(made.reshape(-1), place[used], value.astype(made.dtype))
     if scope.errors is not None:
-        off = np.broadcast_to(error_of(operation.value, inside), used.shape)[used]
+        off = np.broadcast_to(tree_error(operation.value, inside), used.shape)[used]
         before = scope.errors[name]
         scope.errors[name] = before + scattered_error(operation, made, place[used], value, off)
     return written
@@ -236,15 +238,15 @@ _COMBINES: dict[ReductionKind, np.ufunc] = {
 
 
 def _sort(operation: Sort, scope: Scope) -> dict[str, Array]:
-    (keys,) = operation.scopes
-    rows = np.asarray(full(keys.value, scope.over(*keys.axes)))
-    order = order_of(rows, descending=operation.descending)[..., : scope.size(operation.place)]
+    (keys,) = operation.operands
+    rows = np.asarray(evaluate_full(keys.value, scope.with_grid(*keys.axes)))
+    order = sort_order(rows, descending=operation.descending)[..., : scope.size(operation.place)]
     found = {"acc": np.take_along_axis(rows, order, -1), Sort.INDEX: order}
-    points = scope.over(*operation.points, **found)
+    points = scope.with_grid(*operation.points, **found)
     if scope.errors is not None:
         # Sorted values move by no more than the farthest of those that are sorted.
-        off = np.broadcast_to(error_of(keys.value, scope.over(*keys.axes)), rows.shape)
-        points = _off_by(points, np.broadcast_to(off.max(axis=-1, keepdims=True), order.shape))
+        off = np.broadcast_to(tree_error(keys.value, scope.with_grid(*keys.axes)), rows.shape)
+        points = _with_error(points, np.broadcast_to(off.max(axis=-1, keepdims=True), order.shape))
     return _store(operation.results, points)
 
 
@@ -253,18 +255,18 @@ def sorted_keys(
 ) -> Array:
     """What a store's rows are in order of: the keys over the dimensions of its buffer, the rows'
     own one with all of its elements and last."""
-    (keys,) = operation.scopes
-    scope = Scope(dict(values), lowered, bindings).over(*keys.axes)
+    (keys,) = operation.operands
+    scope = Scope(dict(values), lowered, bindings).with_grid(*keys.axes)
     order = {axis.var: place for place, axis in enumerate(keys.axes)}
     others = [order.get(expr) for expr in store.index if expr != operation.place.var]
-    rows = full(keys.value, scope)
+    rows = evaluate_full(keys.value, scope)
     turned = rows.transpose([*(place for place in others if place is not None), rows.ndim - 1])
     kept = iter(turned.shape[:-1])
     shape = [1 if place is None else next(kept) for place in others]
     return turned.reshape(*shape, turned.shape[-1])
 
 
-def order_of(rows: Array, *, descending: bool) -> Array:
+def sort_order(rows: Array, *, descending: bool) -> Array:
     """Where along the last axis the elements of each row are, in order: equal ones as they come,
     NaN the greatest."""
     if not descending:
@@ -276,13 +278,13 @@ def order_of(rows: Array, *, descending: bool) -> Array:
 def _contraction(operation: Contraction, scope: Scope) -> dict[str, Array]:
     axes = (operation.batch, operation.m, operation.n, operation.k)
     batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
-    a, b = operation.scopes
-    left = np.asarray(full(a.value, scope.over(*a.axes)), np.float64)
+    a, b = operation.operands
+    left = np.asarray(evaluate_full(a.value, scope.with_grid(*a.axes)), np.float64)
     left = left.reshape(prod(batch), prod(m), prod(k))
-    right = _narrow(b.value, scope.over(*b.axes)).reshape(prod(batch), prod(k), prod(n))
+    right = _narrow(b.value, scope.with_grid(*b.axes)).reshape(prod(batch), prod(k), prod(n))
     if scope.roundings and operation.products.operand_eps:
         eps = operation.products.operand_eps
-        left, right = (scope.roundings.of(each, DType.F32, eps) for each in (left, right))
+        left, right = (scope.roundings.perturb(each, DType.F32, eps) for each in (left, right))
     result = np.empty((prod(batch), prod(m), prod(n)))
     columns = _columns_at_once(left)
     for first in range(0, prod(n), columns):
@@ -291,14 +293,14 @@ def _contraction(operation: Contraction, scope: Scope) -> dict[str, Array]:
     if scope.roundings and operation.a.dtype.is_inexact:
         rows = np.linalg.norm(left, axis=-1)[..., :, None]
         spread = DType.F32.eps * rows * np.linalg.norm(right, axis=-2)[..., None, :]
-        result = scope.roundings.added(result, spread)
+        result = scope.roundings.perturb_sum(result, spread)
     if operation.a.dtype.is_integer:  # exact: below 2**53
         result = result.astype(np.int64).astype(operation.a.dtype.product_sum.numpy)
     shaped = result.reshape(batch + m + n)
-    points = scope.over(*operation.points, acc=shaped)
+    points = scope.with_grid(*operation.points, acc=shaped)
     if scope.errors is not None and operation.a.dtype.is_inexact:
         off = _contraction_error(operation, scope, left, right, result)
-        points = _off_by(points, off.reshape(shaped.shape))
+        points = _with_error(points, off.reshape(shaped.shape))
     return _store(operation.results, points)
 
 
@@ -308,8 +310,8 @@ def _contraction_error(
     eps = operation.a.dtype.product_sum.eps
     coarse = operation.a.dtype.is_float8 and operation.b.dtype.is_float8
     errors = [
-        np.broadcast_to(_operand_error(operation, view, scope), scope.over(*view.axes).shape)
-        for view in operation.scopes
+        np.broadcast_to(_operand_error(operation, view, scope), scope.with_grid(*view.axes).shape)
+        for view in operation.operands
     ]
     of_left, of_right = errors[0].reshape(left.shape), errors[1].reshape(right.shape)
     off = np.empty(result.shape)
@@ -321,36 +323,38 @@ def _contraction_error(
     return off
 
 
-def _operand_error(operation: Contraction, view: ViewOf, scope: Scope) -> Array:
+def _operand_error(operation: Contraction, view: OperandView, scope: Scope) -> Array:
     """Of an operand, which may be rounded to tf32."""
-    inside = scope.over(*view.axes)
-    error = error_of(view.value, inside)
+    inside = scope.with_grid(*view.axes)
+    error = tree_error(view.value, inside)
     rounding = operation.products.operand_eps
-    return error + rounding * np.abs(full(view.value, inside)) if rounding else error
+    return error + rounding * np.abs(evaluate_full(view.value, inside)) if rounding else error
 
 
 def _columns_at_once(left: Array) -> int:
-    return max(1, _PIECE // max(1, int(left.shape[0]) * int(left.shape[-1])))
+    return max(1, _CHUNK // max(1, int(left.shape[0]) * int(left.shape[-1])))
 
 
-_PIECE = 2**24  # elements of an operand in float64 at a time: weights may be very large
+_CHUNK = 2**24  # elements of an operand in float64 at a time: weights may be very large
 
 
 def _narrow(value: Value, scope: Scope) -> Array:
     """A tree over the scope's whole grid; a plain read stays in the type that it is held in."""
     if isinstance(value, Load):
-        plain = transposed(value, scope.values[value.buffer], scope)
+        plain = transposed_view(value, scope.values[value.buffer], scope)
         if plain is not None:
             return np.broadcast_to(plain, scope.shape)
-    return full(value, scope)
+    return evaluate_full(value, scope)
 
 
 def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
-    q, k, v, *masks = (full(one.value, scope.over(*one.axes)) for one in operation.scopes)
+    q, k, v, *masks = (
+        evaluate_full(one.value, scope.with_grid(*one.axes)) for one in operation.operands
+    )
     scores = products = (q @ np.swapaxes(k, -1, -2)) * operation.scale
     if scope.roundings:
         lengths = np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(k, axis=-1)[..., None, :]
-        scores = scope.roundings.added(scores, DType.F32.eps * lengths * abs(operation.scale))
+        scores = scope.roundings.perturb_sum(scores, DType.F32.eps * lengths * abs(operation.scale))
     if operation.cap is not None:
         scores = operation.cap * np.tanh(scores / operation.cap)
     if operation.causal:
@@ -360,15 +364,17 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     weights = _softmax(scores, safe=operation.safe)
     result = weights @ v
-    points = scope.over(*operation.points, acc=result)
+    points = scope.with_grid(*operation.points, acc=result)
     if scope.errors is not None:
-        views = zip(operation.scopes, (q, k, v, *masks), strict=True)
+        views = zip(operation.operands, (q, k, v, *masks), strict=True)
         errors = [
-            np.broadcast_to(error_of(view.value, scope.over(*view.axes)), one.shape)
+            np.broadcast_to(tree_error(view.value, scope.with_grid(*view.axes)), one.shape)
             for view, one in views
         ]
         scored = scored_error(operation, q, k, products, scores, errors)
-        points = _off_by(points, averaged_error(operation, weights, v, result, scored, errors[2]))
+        points = _with_error(
+            points, averaged_error(operation, weights, v, result, scored, errors[2])
+        )
     return _store(operation.results, points)
 
 

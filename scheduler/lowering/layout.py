@@ -15,39 +15,41 @@ from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
-_SHOWN = 40  # characters of a size in a message
+_MAX_SHOWN = 40  # characters of a size in a message
 
 
 @lru_cache(maxsize=4096)
-def contiguous(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def contiguous_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Row-major strides in elements."""
     return tuple(product(size[d + 1 :]) for d in range(len(size)))
 
 
-def hint(expr: Expr, hints: Mapping[str, int]) -> int:
+def size_hint(expr: Expr, hints: Mapping[str, int]) -> int:
     """The value of a size at the example's sizes."""
     return evaluate(expr, dict(hints))
 
 
-def shape(size: Sequence[Expr]) -> str:
+def format_shape(size: Sequence[Expr]) -> str:
     """A shape as messages show it."""
     texts = (str(extent) for extent in size)
-    return f"[{', '.join(t if len(t) <= _SHOWN else t[: _SHOWN - 3] + '...' for t in texts)}]"
+    return (
+        f"[{', '.join(t if len(t) <= _MAX_SHOWN else t[: _MAX_SHOWN - 3] + '...' for t in texts)}]"
+    )
 
 
-def dense(
+def dense_strides(
     size: tuple[Expr, ...], stride: tuple[Expr, ...], hints: Mapping[str, int]
 ) -> tuple[Expr, ...]:
     """``stride`` if it is an order of the dimensions without gaps; else row-major strides."""
-    if stride == contiguous(size):
+    if stride == contiguous_strides(size):
         return stride
     dims = [d for d in range(len(size)) if size[d] != 1]
-    ordered = sorted(dims, key=lambda d: (-hint(stride[d], hints), d))
-    strides = permuted(size, ordered)
-    return strides if is_same(size, stride, strides) else contiguous(size)
+    ordered = sorted(dims, key=lambda d: (-size_hint(stride[d], hints), d))
+    strides = permuted_strides(size, ordered)
+    return strides if is_same_layout(size, stride, strides) else contiguous_strides(size)
 
 
-def is_same(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+def is_same_layout(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) -> bool:
     """Whether elements lie alike by two strides; of dimensions of one element none matters."""
     return all(
         is_equal(step, due)
@@ -56,7 +58,7 @@ def is_same(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) ->
     )
 
 
-def permuted(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:
+def permuted_strides(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:
     """Strides without gaps for dimensions that lie in memory in ``order``, slowest first.
 
     Dimensions of one element are left out of ``order``; their stride does not matter and is
@@ -84,7 +86,7 @@ def merge_axes(
     groups: list[list[int]] = []
     for j, axis in enumerate(kept):
         runs_on = groups and all(
-            form is not None and form.runs_on(kept[j - 1].var, axis.var, axis.size)
+            form is not None and form.can_merge(kept[j - 1].var, axis.var, axis.size)
             for form in forms
         )
         if runs_on:

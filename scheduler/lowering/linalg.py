@@ -14,10 +14,10 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.complex_numbers import conj
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import SPECTRA
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.views import axis, broadcast
+from scheduler.lowering.views import broadcast, normalize_dim
 
 _ONE = sympy.Integer(1)
 _INFINITY = float("inf")
@@ -31,12 +31,12 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     held = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index) -> Value:
-        return call("mul", *(trees.held(each.at(index), held) for each in (first, second)))
+        return call("mul", *(trees.upcast(each.at(index), held) for each in (first, second)))
 
     return reductions.reduce(
         b,
         Tensor(size, held, read),
-        (axis(dim, len(size)),),
+        (normalize_dim(dim, len(size)),),
         ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=held,
@@ -53,19 +53,19 @@ def _wide(x: Tensor, y: Tensor) -> tuple[sympy.Expr, ...]:
 def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The product of vectors of three elements along ``dim``, by default the first of size 3."""
     meta = b.meta()
-    at = axis(dim, len(meta.size)) if dim is not None else _first_of_three(meta.size)
+    at = normalize_dim(dim, len(meta.size)) if dim is not None else _first_of_three(meta.size)
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
 
     def element(tensor: Tensor, index: Index, step: int) -> Value:
         place = Mod(index[at] + step, sympy.Integer(3))
-        return trees.held(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
+        return trees.upcast(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
 
     def read(index: Index) -> Value:
         one = call("mul", element(first, index, 1), element(second, index, 2))
         other = call("mul", element(first, index, 2), element(second, index, 1))
         return call("sub", one, other)
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _first_of_three(size: tuple[sympy.Expr, ...]) -> int:
@@ -75,17 +75,17 @@ def _first_of_three(size: tuple[sympy.Expr, ...]) -> int:
 def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001
     """x to the powers 0, 1, … along a new last dimension."""
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        exponent = trees.held(trees.index_value(index[-1]), held)
+        exponent = trees.upcast(trees.index_value(index[-1]), held)
         place = index[:-1] if x.rank else ()
-        power = call("pow", trees.held(x.at(place), held), exponent)
+        power = call("pow", trees.upcast(x.at(place), held), exponent)
         if not held.is_complex:
             return power
         return call("where", call("eq", exponent, const(0, held)), const(1, held), power)
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -112,13 +112,13 @@ def matrix_norm(
     **_: Any,
 ) -> Tensor:
     """The root of the sum of squares, or the greatest or least sum of a column (1) or row (inf)."""
-    rows, columns = (axis(d, self.rank) for d in dim)
+    rows, columns = (normalize_dim(d, self.rank) for d in dim)
     if ord == "fro":
         return reductions.norm(b, self, ord=2, dim=dim)
     if ord not in (1, -1, _INFINITY, -_INFINITY):
         raise Unsupported(SPECTRA.reason)
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sizes = Tensor(self.size, held, lambda i: call("abs", self.at(i)))
     sums = reductions.reduce(b, sizes, (along,), ReductionKind.SUM, dtype=held, accumulate=held)
@@ -130,7 +130,7 @@ def matrix_norm(
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,
-        after=reductions.of_sizes(self, (across,)) if ord > 0 else None,
+        after=reductions.zero_if_empty(self, (across,)) if ord > 0 else None,
     )
 
 

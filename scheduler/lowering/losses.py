@@ -13,10 +13,10 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.compose import computed
+from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import promoted
-from scheduler.lowering.reductions import accumulator_type, count, divided, reduce
+from scheduler.lowering.pointwise import promoted_type
+from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
@@ -41,22 +41,22 @@ def squared(x: Value) -> Value:
     return call("mul", x, x)
 
 
-def reduced(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
+def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
     """All of the losses, their mean or their sum."""
     meta = b.meta(output)
     if reduction == NONE:
         return b.pointwise(losses.size, meta.dtype, losses.at)
     if reduction not in (MEAN, SUM):
         raise Unsupported(f"a loss with reduction={reduction}")
-    number = count(losses, range(losses.rank))
+    number = reduced_count(losses, range(losses.rank))
 
     def after(acc: Value, _: Index) -> Value:
-        return divided(acc, number) if reduction == MEAN else acc
+        return divide_by_count(acc, number) if reduction == MEAN else acc
 
-    return total(b, losses, meta.dtype, after)
+    return sum_all(b, losses, meta.dtype, after)
 
 
-def total(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor:
+def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor:
     """The sum of all elements, ``after`` of it stored."""
     return reduce(
         b,
@@ -70,7 +70,7 @@ def total(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor
     )
 
 
-def of_elements(function: Callable[..., Value]) -> Callable[..., Tensor]:
+def pair_loss(function: Callable[..., Value]) -> Callable[..., Tensor]:
     """The loss of an element and its target."""
 
     def rule(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
@@ -82,7 +82,7 @@ def of_elements(function: Callable[..., Value]) -> Callable[..., Tensor]:
 def elementwise_loss(
     b: Builder, args: Sequence[Any], function: Callable[..., Value], reduction: int
 ) -> Tensor:
-    return reduced(b, computed(args, function, b.meta().dtype), reduction)
+    return reduce_loss(b, lazy_elementwise(args, function, b.meta().dtype), reduction)
 
 
 def squared_error(x: Value, y: Value) -> Value:
@@ -91,8 +91,8 @@ def squared_error(x: Value, y: Value) -> Value:
 
 def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """|x - y|, a real number for complex ones too."""
-    difference = computed((self, target), absolute_error, promoted((self, target)))
-    return reduced(b, difference, reduction)
+    difference = lazy_elementwise((self, target), absolute_error, promoted_type((self, target)))
+    return reduce_loss(b, difference, reduction)
 
 
 def absolute_error(x: Value, y: Value) -> Value:
@@ -241,11 +241,11 @@ def margin_ranking(
 ) -> Tensor:
     """max(0, margin - y (x1 - x2)); integers are multiplied as such, wrapping around."""
 
-    own = promoted((input1, input2))
-    difference = computed((input1, input2), lambda x, y: call("sub", x, y), own)
-    turned = computed((target,), lambda y: call("neg", y), target.dtype)
-    both = promoted((difference, turned))
-    product = computed((turned, difference), lambda x, y: call("mul", x, y), both)
+    own = promoted_type((input1, input2))
+    difference = lazy_elementwise((input1, input2), lambda x, y: call("sub", x, y), own)
+    turned = lazy_elementwise((target,), lambda y: call("neg", y), target.dtype)
+    both = promoted_type((difference, turned))
+    product = lazy_elementwise((turned, difference), lambda x, y: call("mul", x, y), both)
     return elementwise_loss(b, (product,), lambda x: at_least(plus(x, margin), 0), reduction)
 
 
@@ -262,7 +262,7 @@ def multi_margin(
     if p not in (1, 2):
         raise Unsupported(f"a multi-margin loss with p={p}")
     dtype = b.meta().dtype
-    held = dtype.compute
+    held = dtype.compute_dtype
     if self.rank == 0:
         self = self.view((sympy.Integer(1),), lambda _: ())
     classes = self.size[-1]
@@ -271,13 +271,13 @@ def multi_margin(
 
     def read(index: Index, inner: Index) -> Value:
         own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
-        x, best = (trees.held(value, held) for value in (self.at((*index, *inner)), own))
+        x, best = (trees.upcast(value, held) for value in (self.at((*index, *inner)), own))
         difference = at_least(plus(call("sub", x, best), float(margin)), 0)
         difference = difference if p == 1 else squared(difference)
         if weight is not None:
             factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
-            difference = call("mul", difference, trees.held(factor, held))
-        same = call("eq", trees.index_value(inner[0]), trees.held(goal.at(index), DType.I64))
+            difference = call("mul", difference, trees.upcast(factor, held))
+        same = call("eq", trees.index_value(inner[0]), trees.upcast(goal.at(index), DType.I64))
         return call("where", same, const(0, held), difference)
 
     losses = b.reduction(
@@ -287,6 +287,6 @@ def multi_margin(
         read,
         dtype=dtype if reduction == NONE or not rows else held,
         accumulate=held,
-        after=lambda acc, _: divided(acc, classes),
+        after=lambda acc, _: divide_by_count(acc, classes),
     )
-    return losses if reduction == NONE or not rows else reduced(b, losses, reduction)
+    return losses if reduction == NONE or not rows else reduce_loss(b, losses, reduction)

@@ -22,31 +22,31 @@ from scheduler.ir.graph import (
     Subgraph,
     TensorMeta,
 )
-from scheduler.ir.index.functions import is_unbacked, unbacked
+from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
     Buffer,
     BufferKind,
     Extern,
     Lowered,
-    ViewOf,
-    size_buffer,
-    size_of_buffer,
+    OperandView,
+    buffer_size_symbol,
+    size_buffer_name,
 )
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
 from scheduler.limits import LOWERING_STEPS, MAX_VIEWS
 from scheduler.lowering import layout
-from scheduler.lowering.accepted import accepted_arguments
-from scheduler.lowering.aliasing import written_through
-from scheduler.lowering.attention_found import with_attention
+from scheduler.lowering.alias_analysis import AliasTracker, knows_strides, written_memory
+from scheduler.lowering.attention_pattern import with_attention
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.channels_last_regions import reordered
+from scheduler.lowering.channels_last_regions import preferred_strides
 from scheduler.lowering.cleanup import finish
-from scheduler.lowering.errors import Unsupported, naming, where
-from scheduler.lowering.externs import SIZED
-from scheduler.lowering.operands import narrowed
-from scheduler.lowering.ops import UNKNOWN, find
-from scheduler.lowering.sharing import SharedMemory, knows_strides, written_memory
+from scheduler.lowering.errors import Unsupported, error_context, node_location
+from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.functionalize import propagate_write
+from scheduler.lowering.operand_types import round_operands
+from scheduler.lowering.ops import UNKNOWN, resolve_op
+from scheduler.lowering.rule_arguments import accepted_arguments
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
 from scheduler.outcome import UserError
@@ -82,12 +82,12 @@ class _Lowering:
         self._inner = builder is not None
         self._b = builder or Builder(graph)
         if builder is None:
-            self._b.reordered = reordered(graph)
+            self._b.reordered = preferred_strides(graph)
         self._values: dict[str, LoweredValue] = {}
         self._missing: dict[str, str] = {}  # numbers that there is no tree for, and why
         self._depths: dict[str, int] = {}  # views on the way from memory to a value
         last_use = last_uses(graph)
-        self._memory = SharedMemory(graph, last_use)
+        self._memory = AliasTracker(graph, last_use)
         self._b.memory_of = self._memory.root
         self._b.knows_strides = partial(knows_strides, self._graph)
         # What repeats or gathers other memory's elements cannot be written to in their place.
@@ -97,11 +97,11 @@ class _Lowering:
         names = _buffer_names([given.name for given in self._graph.inputs])
         for given, buffer in zip(self._graph.inputs, names, strict=True):
             self._input(given, buffer)
-        self._b.inlined = self._inlined
+        self._b.inline_subgraph = self._inline
         self._nodes()
         self._b.node = None
         self._check_sizes()
-        with naming("the graph's outputs"):
+        with error_context("the graph's outputs"):
             made = finish(self._b, [self._value(name) for name in self._graph.outputs])
         made = with_attention(made)
         verify(made)
@@ -114,23 +114,23 @@ class _Lowering:
         tensors, numbers = self._graph.tensors, self._graph.sym_ints
         exprs = [size for name in values & tensors.keys() for size in tensors[name].size]
         exprs += [numbers[name] for name in values & numbers.keys()]
-        for name in sorted({name for expr in exprs for name in unbacked(expr)}):
-            if size_buffer(name) not in self._b.buffers:
+        for name in sorted({name for expr in exprs for name in unbacked_sizes(expr)}):
+            if size_buffer_name(name) not in self._b.buffers:
                 raise UserError(f"the size {name} depends on data, but no node makes it")
 
     def _nodes(self) -> None:
         for position, node in enumerate(self._graph.nodes):
-            with naming(where(node)):
+            with error_context(node_location(node)):
                 self._node(node, position)
 
-    def _inlined(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
+    def _inline(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
         """What an inner graph of the node being lowered makes of these values."""
         b = self._b
         node, sources, outer = b.node, b.sources, b.outer
         memory_of, knows_strides = b.memory_of, b.knows_strides
         b.outer = outer or node
         try:
-            made = _Lowering(self._graph.inner(part), b).with_inputs(given)
+            made = _Lowering(self._graph.subgraph(part), b).with_inputs(given)
         finally:
             b.outer = outer
             b.memory_of, b.knows_strides = memory_of, knows_strides
@@ -176,7 +176,7 @@ class _Lowering:
                 self._extern(node, "its result is a size, which the host must know")
             return
         try:
-            found = find(node.target)
+            found = resolve_op(node.target)
             arguments = {n: self._argument(value) for n, value in found.bind(node).items()}
             self._b.begin(node, _sources(arguments))
             made = self._apply(node, arguments)
@@ -195,9 +195,10 @@ class _Lowering:
         arguments: Mapping[str, Any] = {}
         try:
             if self._new_sizes(node):
-                raise Unsupported(SIZED.reason)
+                raise Unsupported(DATA_DEPENDENT_SIZE.reason)
             arguments = {
-                name: self._argument(value) for name, value in find(node.target).bind(node).items()
+                name: self._argument(value)
+                for name, value in resolve_op(node.target).bind(node).items()
             }
             self._b.begin(node, _sources(arguments))
             made = self._apply(node, arguments)
@@ -228,12 +229,14 @@ class _Lowering:
         return argument
 
     def _apply(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
-        found = find(node.target)
+        found = resolve_op(node.target)
         rule = found.op.lowering
         if isinstance(rule, NoKernel):
             raise Unsupported(rule.reason)
-        arguments = narrowed(found.op.name, arguments, self._result_type(node))
-        made = rule(self._b, **accepted_arguments(rule, found.params, arguments, where(node)))
+        arguments = round_operands(found.op.name, arguments, self._result_type(node))
+        made = rule(
+            self._b, **accepted_arguments(rule, found.params, arguments, node_location(node))
+        )
         return made if isinstance(made, tuple) else (made,)
 
     def _result_type(self, node: Node) -> DType | None:
@@ -248,12 +251,12 @@ class _Lowering:
             for one, name in zip(made, node.outputs, strict=False)
         ):
             raise UserError(
-                f"{where(node)}: the graph says that it makes {len(node.outputs)} values, "
+                f"{node_location(node)}: the graph says that it makes {len(node.outputs)} values, "
                 f"but the op makes {len(made)}"
             )
         for one, name in zip(made, node.outputs, strict=True):
             if one is not None and name not in self._graph.tensors:
-                raise UserError(f"{where(node)}: its result {name!r} has no shape")
+                raise UserError(f"{node_location(node)}: its result {name!r} has no shape")
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:
         """The value with its node noted; ``UserError`` where the graph says another shape."""
@@ -261,7 +264,7 @@ class _Lowering:
         self._b.check_shape(name, tensor.size)
         if tensor.dtype is not meta.dtype:
             raise UserError(
-                f"{where(node)}: the graph says type {meta.dtype.label} for {name}, "
+                f"{node_location(node)}: the graph says type {meta.dtype.label} for {name}, "
                 f"but its arguments make {tensor.dtype.label}"
             )
         made_here = tensor.buffer and tensor.nodes == ()
@@ -274,24 +277,25 @@ class _Lowering:
 
         ``UserError`` where a value that shares the memory is used later but cannot be followed.
         """
-        written = self._memory.note(node)
+        written = self._memory.record(node)
         if written is None:
             return
         before, result = self._values[written], self._values[node.outputs[0]]
         assert isinstance(before, Tensor) and isinstance(result, Tensor)
         self._b.writes.append((node.name, before, result))
-        seen = self._memory.others(node, written, position)
+        seen = self._memory.live_aliases(node, written, position)
         self._values[written] = result
         if not seen:
             return
         tensors = {name: self._values[name] for name in seen} | {written: before}
         sharing = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
         try:
-            changed = written_through(self._b, sharing, before, result)
+            changed = propagate_write(self._b, sharing, before, result)
         except Unsupported as error:
             raise UserError(
-                f"{where(node)}: writes to {written!r} in place while {seen[0]!r}, which shares "
-                f"its memory, is used later: {error}; export the model with run_decompositions()"
+                f"{node_location(node)}: writes to {written!r} in place while {seen[0]!r}, which "
+                f"shares its memory, is used later: {error}; export the model "
+                "with run_decompositions()"
             ) from None
         self._values.update(changed)
         self._values[node.outputs[0]] = changed[written]
@@ -301,27 +305,29 @@ class _Lowering:
         by_name = [name for name, given in node.kwargs.items() if isinstance(given, Ref)]
         if by_name and reason == UNKNOWN:
             raise UserError(
-                f"{where(node)} is no op that is known here, and may write to its argument "
+                f"{node_location(node)} is no op that is known here, and may write to its argument "
                 f"{by_name[0]!r}: export the model with run_decompositions()"
             )
         if not node.outputs:
             raise UserError(
-                f"{where(node)} makes no value: it is there for what it writes, and the file does "
-                f"not say what that is ({reason}); export the model with run_decompositions(), or "
-                "have the op return what it makes"
+                f"{node_location(node)} makes no value: it is there for what it writes, and the "
+                f"file does not say what that is ({reason}); export the model with "
+                "run_decompositions(), or have the op return what it makes"
             )
         late = self._new_sizes(node)
         if self._inner and (late or not self._b.externs_inside):
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
-        inputs: dict[str, ViewOf] = {}
+        inputs: dict[str, OperandView] = {}
         for name in _value_names(node, self._graph):
             tensor = self._value(name)
             assert isinstance(tensor, Tensor)
             if late and not isinstance(tensor, Scalar):
                 tensor = self._b.realize(tensor)  # a wrapper computes it too, from whole buffers
             axes, index = self._b.loops(tensor.size, "i")
-            inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes)))
+            inputs[name] = OperandView(
+                axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes))
+            )
         outputs = []
         sizes = {name: self._size_buffer(name) for name in late}
         for name in node.outputs:
@@ -330,7 +336,9 @@ class _Lowering:
                 outputs.append(sizes.pop(self._graph.sym_ints[name].name))
                 continue
             if meta is None:
-                raise UserError(f"{where(node)}: {reason}; its result {name!r} is no tensor")
+                raise UserError(
+                    f"{node_location(node)}: {reason}; its result {name!r} is no tensor"
+                )
             buffer = self._b.buffer(meta.dtype, meta.size, _stride(meta, self._b))
             outputs.append(buffer.name)
             self._values[name] = self._b.tensor(buffer)
@@ -359,10 +367,10 @@ class _Lowering:
             )
         ]
         names = dict.fromkeys(e.name for e in exprs if e.is_Symbol and is_unbacked(e.name))
-        return [name for name in names if size_buffer(name) not in self._b.buffers]
+        return [name for name in names if size_buffer_name(name) not in self._b.buffers]
 
     def _size_buffer(self, size: str) -> str:
-        made = Buffer(size_buffer(size), DType.I64, (), (), BufferKind.INTERMEDIATE)
+        made = Buffer(size_buffer_name(size), DType.I64, (), (), BufferKind.INTERMEDIATE)
         self._b.buffers[made.name] = made
         return made.name
 
@@ -372,7 +380,7 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
     torch's are; else by their place. The model's name stays the buffer's ``source_name``."""
     known = set(inputs)
     for place, name in enumerate(inputs):
-        if _IDENTIFIER.fullmatch(name) and not size_of_buffer(name):
+        if _IDENTIFIER.fullmatch(name) and not buffer_size_symbol(name):
             yield name
             continue
         made = f"arg{place}"
@@ -382,7 +390,7 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
 
 
 def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:
-    return layout.dense(meta.size, meta.stride, b.hints)
+    return layout.dense_strides(meta.size, meta.stride, b.hints)
 
 
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from scheduler.ir.index.functions import variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
-from scheduler.ir.index.trees import flat, offset, simplify_tree
+from scheduler.ir.index.trees import access_offset, flat_offset, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
@@ -63,12 +63,12 @@ def contract(
     each.
     """
     buffer = b.buffer(dtype, size)
-    axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
+    axes = [_axes(sizes, name) for sizes, name in _named_axes(batch, left.sizes, right.sizes, k)]
     batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
     ranges = b.sizes.over(axis for group in axes for axis in group)
     a_value = simplify_tree(left.read(batch_i, m_i, k_i), ranges)
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
-    a_value, b_value = _of_one_type(a_value, b_value)
+    a_value, b_value = _unify_types(a_value, b_value)
     index = place(batch_i, m_i, n_i)
     held = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
     result: Value = Accumulator(held)
@@ -82,8 +82,8 @@ def contract(
         b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
     )
     inside = b.sizes.over(final)
-    store_index = tuple(_at(i, exprs, inside) for i in index)
-    store = Store(buffer.name, store_index, trees.held(result, dtype), b.nodes)
+    store_index = tuple(_substitute(i, exprs, inside) for i in index)
+    store = Store(buffer.name, store_index, trees.upcast(result, dtype), b.nodes)
     batch_axes, m_axes, n_axes, k_axes = merged
     b.add(
         Contraction(
@@ -110,17 +110,17 @@ def _allows_tf32(b: Builder, template: str, a: Value) -> bool:
     return allowed and a.dtype is DType.F32 and template != "depthwise"
 
 
-def _of_one_type(a: Value, b: Value) -> tuple[Value, Value]:
+def _unify_types(a: Value, b: Value) -> tuple[Value, Value]:
     """A computed operand (ones, a mask) is held in f32 where the other is read as f16: as its own
     type says, it is multiplied as f16 too."""
     if a.dtype is b.dtype:
         return a, b
-    if a.dtype is b.dtype.compute:
+    if a.dtype is b.dtype.compute_dtype:
         return trees.cast(a, b.dtype), b
     return a, trees.cast(b, a.dtype)
 
 
-def _named(
+def _named_axes(
     batch: tuple[Expr, ...], m: tuple[Expr, ...], n: tuple[Expr, ...], k: tuple[Expr, ...]
 ) -> tuple[tuple[tuple[Expr, ...], str], ...]:
     return (batch, "b"), (m, "m"), (n, "n"), (k, "k")
@@ -134,7 +134,7 @@ def _unchanged() -> dict[sympy.Symbol, Expr]:
     return {}
 
 
-def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:
+def _substitute(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:
     return simplify(substitute_expr(expr, exprs), ranges)
 
 
@@ -148,10 +148,10 @@ def _merge(
     """Each group of axes merged by the memory of those that it runs over."""
     ranges = b.sizes.over(axis for group in axes for axis in group)
     a_offsets, b_offsets = (
-        [offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
+        [access_offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
         for value in operands
     )
-    out = [simplify(flat(index, buffer.stride), ranges)]
+    out = [simplify(flat_offset(index, buffer.stride), ranges)]
     relevant = (
         a_offsets + b_offsets + out,
         a_offsets + out,
@@ -216,8 +216,8 @@ def product(
     """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
     whole = x.dtype is y.dtype is DType.I8
     if not dtype.is_float and not whole:
-        return _summed(b, x, y, size, dtype, epilogue)
-    x, y = _multiplied(x, y)
+        return _sum_products(b, x, y, size, dtype, epilogue)
+    x, y = _product_operands(x, y)
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
         # One matrix for all: the leading dimensions are rows.
@@ -247,7 +247,7 @@ def product(
     )
 
 
-def _multiplied(*tensors: Tensor) -> tuple[Tensor, ...]:
+def _product_operands(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Floats of 8 bits of one format as they are; else as bfloat16, which has each of them."""
     first, *others = tensors
     if first.dtype in _FORMATS and all(one.dtype is first.dtype for one in others):
@@ -262,7 +262,7 @@ def _as_bf16(tensor: Tensor) -> Tensor:
     return replace(tensor, dtype=DType.BF16, at=lambda i: trees.cast(at(i), DType.BF16), buffer="")
 
 
-def _summed(
+def _sum_products(
     b: Builder,
     x: Tensor,
     y: Tensor,
@@ -277,8 +277,8 @@ def _summed(
     y = broadcast(y, (*size[:-2], *y.size[-2:]))
 
     def read(i: Index, k: Index) -> Value:
-        left = trees.held(x.at((*i[:-1], *k)), held)
-        right = trees.held(y.at((*i[:-2], *k, i[-1])), held)
+        left = trees.upcast(x.at((*i[:-1], *k)), held)
+        right = trees.upcast(y.at((*i[:-2], *k, i[-1])), held)
         return trees.call("mul", left, right)
 
     return b.reduction(
@@ -292,7 +292,7 @@ def _summed(
     )
 
 
-def _plus(
+def _bias_epilogue(
     b: Builder, bias: Tensor | None, beta: Argument = 1, alpha: Argument = 1
 ) -> Epilogue | None:
     """``alpha * accumulator + beta * bias``."""
@@ -301,11 +301,13 @@ def _plus(
 
     def epilogue(accumulator: Value, index: Index) -> Value:
         held = accumulator.dtype
-        result = trees.scaled(accumulator, alpha, held)
-        if bias is None or trees.is_nothing(beta, held):
+        result = trees.scale_value(accumulator, alpha, held)
+        if bias is None or trees.is_zero_factor(beta, held):
             return result
         wide = broadcast(bias, b.meta().size)
-        return trees.call("add", result, trees.scaled(trees.held(wide.at(index), held), beta, held))
+        return trees.call(
+            "add", result, trees.scale_value(trees.upcast(wide.at(index), held), beta, held)
+        )
 
     return epilogue
 
@@ -332,14 +334,14 @@ def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
 
 def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 1:
-        return matmul(b, "linear", input, weight, _plus(b, bias))
-    return matmul(b, "linear", input, transpose(weight, 0, 1), _plus(b, bias))
+        return matmul(b, "linear", input, weight, _bias_epilogue(b, bias))
+    return matmul(b, "linear", input, transpose(weight, 0, 1), _bias_epilogue(b, bias))
 
 
 def addmm(
     b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Argument = 1, alpha: Argument = 1
 ) -> Tensor:
-    return matmul(b, "addmm", mat1, mat2, _plus(b, self, beta, alpha))
+    return matmul(b, "addmm", mat1, mat2, _bias_epilogue(b, self, beta, alpha))
 
 
 def baddbmm(
@@ -351,13 +353,13 @@ def baddbmm(
     beta: Argument = 1,
     alpha: Argument = 1,
 ) -> Tensor:
-    return matmul(b, "baddbmm", batch1, batch2, _plus(b, self, beta, alpha))
+    return matmul(b, "baddbmm", batch1, batch2, _bias_epilogue(b, self, beta, alpha))
 
 
 def addmv(
     b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Argument = 1, alpha: Argument = 1
 ) -> Tensor:
-    return matmul(b, "addmv", mat, vec, _plus(b, self, beta, alpha))
+    return matmul(b, "addmv", mat, vec, _bias_epilogue(b, self, beta, alpha))
 
 
 def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
@@ -365,5 +367,5 @@ def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     return b.pointwise(
         b.meta().size,
         dtype,
-        lambda i: times(trees.held(self.at(i[:1]), dtype), trees.held(vec2.at(i[1:]), dtype)),
+        lambda i: times(trees.upcast(self.at(i[:1]), dtype), trees.upcast(vec2.at(i[1:]), dtype)),
     )

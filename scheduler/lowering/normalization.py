@@ -15,30 +15,36 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import accumulator_type, count, divided, moments, reduce
-from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.reductions import (
+    accumulator_type,
+    divide_by_count,
+    moments,
+    reduce,
+    reduced_count,
+)
+from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 
 _ZERO = sympy.Integer(0)
 
 
-def _inverse_deviation(number: Expr, eps: float) -> After:
+def _inverse_deviation(number: Expr, eps: float) -> Epilogue:
     """1 / sqrt(sum of squares / number + eps)."""
 
     def finish(acc: Value, _: Index) -> Value:
-        return call("rsqrt", call("add", divided(acc, number), const(eps, acc.dtype)))
+        return call("rsqrt", call("add", divide_by_count(acc, number), const(eps, acc.dtype)))
 
     return finish
 
 
-def scaled_and_moved(
+def scale_and_shift(
     value: Value, weight: Tensor | None, bias: Tensor | None, index: Index
 ) -> Value:
     """``value`` times the weight's element, plus the bias's."""
     if weight is not None:
-        value = call("mul", value, trees.held(weight.at(index), value.dtype))
-    return value if bias is None else call("add", value, trees.held(bias.at(index), value.dtype))
+        value = call("mul", value, trees.upcast(weight.at(index), value.dtype))
+    return value if bias is None else call("add", value, trees.upcast(bias.at(index), value.dtype))
 
 
 def layer_norm(
@@ -52,14 +58,14 @@ def layer_norm(
     """(x - mean) / sqrt(variance + eps) over the last dimensions, times weight, plus bias."""
     lead = input.rank - len(normalized_shape)
     dims = tuple(range(lead, input.rank))
-    average, inverse = moments(b, input, dims, _inverse_deviation(count(input, dims), eps))
+    average, inverse = moments(b, input, dims, _inverse_deviation(reduced_count(input, dims), eps))
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
-        centred = call("sub", trees.held(input.at(index), held), average.at(row))
+        centred = call("sub", trees.upcast(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return scaled_and_moved(normal, weight, bias, index[lead:])
+        return scale_and_shift(normal, weight, bias, index[lead:])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None
@@ -71,11 +77,11 @@ def _as_outputs(b: Builder, average: Tensor, inverse: Tensor) -> tuple[Tensor, T
     made = []
     for output, tensor in ((1, average), (2, inverse)):
         meta = b.meta(output)
-        made.append(reshape(b, _typed(b, tensor, meta.dtype), meta.size))
+        made.append(reshape(b, _as_dtype(b, tensor, meta.dtype), meta.size))
     return made[0], made[1]
 
 
-def _typed(b: Builder, tensor: Tensor, dtype: DType) -> Tensor:
+def _as_dtype(b: Builder, tensor: Tensor, dtype: DType) -> Tensor:
     if tensor.dtype is dtype:
         return tensor
     return b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
@@ -107,20 +113,20 @@ def rms_norm(
         dtype=held,
         accumulate=held,
         before=lambda x, _: call("mul", x, x),
-        after=_inverse_deviation(count(input, dims), small),
+        after=_inverse_deviation(reduced_count(input, dims), small),
     )
 
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
-        normal = call("mul", trees.held(input.at(index), held), inverse.at(row))
-        return scaled_and_moved(normal, weight, None, index[lead:])
+        normal = call("mul", trees.upcast(input.at(index), held), inverse.at(row))
+        return scale_and_shift(normal, weight, None, index[lead:])
 
     made = b.pointwise(input.size, b.meta().dtype, read)
     assert b.node is not None
     if len(b.node.outputs) == 1:
         return made
     meta = b.meta(1)
-    return made, reshape(b, _typed(b, inverse, meta.dtype), meta.size)
+    return made, reshape(b, _as_dtype(b, inverse, meta.dtype), meta.size)
 
 
 def group_norm(
@@ -137,14 +143,14 @@ def group_norm(
     each = simplify(FloorDiv(channels, groups))
     split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
     dims = tuple(range(2, split.rank))
-    average, inverse = moments(b, split, dims, _inverse_deviation(count(split, dims), eps))
+    average, inverse = moments(b, split, dims, _inverse_deviation(reduced_count(split, dims), eps))
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
         row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
-        centred = call("sub", trees.held(input.at(index), held), average.at(row))
+        centred = call("sub", trees.upcast(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return scaled_and_moved(normal, weight, bias, index[1:2])
+        return scale_and_shift(normal, weight, bias, index[1:2])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None

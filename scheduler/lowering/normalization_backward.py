@@ -20,7 +20,7 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.reductions import accumulator_type, count, divided, reduce
+from scheduler.lowering.reductions import accumulator_type, divide_by_count, reduce, reduced_count
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
@@ -30,7 +30,9 @@ _Place = Callable[[Index], Index]
 _Read = Callable[[Index], Value]
 
 
-def _computed(size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]) -> Tensor:
+def _lazy_product(
+    size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]
+) -> Tensor:
     """The product of tensors, each read at its place, held as sums are."""
     held = accumulator_type(dtype)
 
@@ -38,7 +40,7 @@ def _computed(size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None,
         value: Value | None = None
         for tensor, place in parts:
             if tensor is not None:
-                own = trees.held(tensor.at(place(index)), held)
+                own = trees.upcast(tensor.at(place(index)), held)
                 value = own if value is None else call("mul", value, own)
         assert value is not None
         return value
@@ -51,10 +53,10 @@ def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) ->
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
-        value = trees.held(input.at(index), held)
+        value = trees.upcast(input.at(index), held)
         if mean is not None:
-            value = call("sub", value, trees.held(mean.at(row(index)), held))
-        return call("mul", value, trees.held(inverse.at(row(index)), held))
+            value = call("sub", value, trees.upcast(mean.at(row(index)), held))
+        return call("mul", value, trees.upcast(inverse.at(row(index)), held))
 
     return Tensor(input.size, held, read)
 
@@ -71,11 +73,11 @@ def _sum(
     held = accumulator_type(x.dtype)
 
     def before(value: Value, place: Index) -> Value:
-        return value if by is None else call("mul", value, trees.held(by.at(place), held))
+        return value if by is None else call("mul", value, trees.upcast(by.at(place), held))
 
     if not dims:
         made = Tensor(
-            x.size, dtype, lambda i: trees.held(before(trees.held(x.at(i), held), i), dtype)
+            x.size, dtype, lambda i: trees.upcast(before(trees.upcast(x.at(i), held), i), dtype)
         )
         return b.realize(made)
     return reduce(
@@ -94,7 +96,7 @@ def _by_input(
     centred: bool = True,
 ) -> Tensor:
     held = accumulator_type(dtype)
-    number = count(g, dims)
+    number = reduced_count(g, dims)
     along = _sum(b, g, dims, held, normal)
     total = _sum(b, g, dims, held) if centred else None
 
@@ -102,8 +104,8 @@ def _by_input(
         row = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
         value = g.at(index)
         if total is not None:
-            value = call("sub", value, divided(total.at(row), number))
-        turned = call("mul", normal.at(index), divided(along.at(row), number))
+            value = call("sub", value, divide_by_count(total.at(row), number))
+        turned = call("mul", normal.at(index), divide_by_count(along.at(row), number))
         return call("mul", call("sub", value, turned), inverse(index))
 
     return b.pointwise(g.size, dtype, read)
@@ -133,10 +135,10 @@ def layer_norm_backward(
         return (*index[:lead], *(_ZERO,) * (rstd.rank - lead))
 
     normal = _normal(input, mean, rstd, row)
-    g = _computed(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
+    g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
     found: list[Tensor | None] = [None] * len(output_mask)
     if output_mask[0]:
-        inverse = lambda i: trees.held(rstd.at(row(i)), held)  # noqa: E731
+        inverse = lambda i: trees.upcast(rstd.at(row(i)), held)  # noqa: E731
         found[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
     shape = input.size[lead:]
     if output_mask[1] and weight is not None:
@@ -173,16 +175,16 @@ def batch_norm_backward(
     def inverse_at(channel: Index) -> Value:
         if learns:
             assert saved is not None
-            return trees.held(saved.at(channel), held)
+            return trees.upcast(saved.at(channel), held)
         assert running_var is not None
-        spread = call("add", trees.held(running_var.at(channel), held), const(eps, held))
+        spread = call("add", trees.upcast(running_var.at(channel), held), const(eps, held))
         return call("rsqrt", spread)
 
     if mean is None or (learns and saved is None) or (not learns and running_var is None):
         raise Unsupported("a gradient of batch_norm without its statistics")
     inverse = Tensor(input.size[1:2], held, inverse_at)
     normal = _normal(input, mean, inverse, lambda i: i[1:2])
-    g = _computed(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
+    g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
     found: list[Tensor | None] = [None, None, None]
     if output_mask[0] and learns:
         found[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
@@ -215,10 +217,10 @@ def group_norm_backward(
     x, grad = reshape(b, input, size), reshape(b, grad_out, size)
     factor = None if weight is None else reshape(b, weight, (groups, each))
     normal = _normal(x, mean, rstd, lambda i: i[:2])
-    g = _computed(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
+    g = _lazy_product(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
     found: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
-        inverse = lambda i: trees.held(rstd.at(i[:2]), held)  # noqa: E731
+        inverse = lambda i: trees.upcast(rstd.at(i[:2]), held)  # noqa: E731
         dims = tuple(range(2, len(size)))
         found[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
     outer = (0, *range(3, len(size)))

@@ -13,10 +13,10 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.concat import pad_op, source_index
 from scheduler.lowering.creation import full
-from scheduler.lowering.joining import folded, pad_op
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.scatter import Sources, combined, overwritten
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.scatter import Sources, combine, overwrite
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
 
@@ -35,10 +35,10 @@ def pad_backward(mode: str) -> Callable[..., Tensor]:
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
         meta = b.meta()
-        place = folded(self, grad_output.size, padding, mode)
+        place = source_index(self, grad_output.size, padding, mode)
         sources = Sources(grad_output.size, place, grad_output.at)
         base = full(meta.size, 0, meta.dtype)
-        return stored(b, combined(b, base, ReductionKind.SUM, sources))
+        return materialize(b, combine(b, base, ReductionKind.SUM, sources))
 
     return rule
 
@@ -50,10 +50,10 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
         meta = b.meta()
         lead = self.rank - rank
         plane = meta.size[lead:]
-        strides = layout.contiguous(plane)
+        strides = layout.contiguous_strides(plane)
 
         def places(source: Index) -> tuple[Expr | Value, ...]:
-            flat = trees.held(indices.at(source), DType.I64)
+            flat = trees.upcast(indices.at(source), DType.I64)
             found: list[Expr | Value] = list(source[:lead])
             for extent, stride in zip(plane, strides, strict=True):
                 part = flat if stride == 1 else call("floordiv", flat, trees.index_value(stride))
@@ -62,8 +62,8 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
 
         base = full(meta.size, 0, meta.dtype)
         keys = tuple(range(self.rank))
-        return stored(
-            b, overwritten(b, base, keys, self.size, places, lambda source, _: self.at(source))
+        return materialize(
+            b, overwrite(b, base, keys, self.size, places, lambda source, _: self.at(source))
         )
 
     return rule

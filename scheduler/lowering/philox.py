@@ -16,7 +16,7 @@ from scheduler.ir.index.simplify import product
 from scheduler.ir.random import BLOCKS
 from scheduler.ir.values import Cast, Const, Value
 from scheduler.lowering import layout, trees
-from scheduler.lowering.bits import exactly
+from scheduler.lowering.bitcast import round_exactly
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
@@ -47,7 +47,7 @@ def philox_rand(
 
     def words(index: Index) -> tuple[Value, Value, Value]:
         """The counter's halves of an element, and which of a call's numbers it is."""
-        strides = layout.contiguous(meta.size)
+        strides = layout.contiguous_strides(meta.size)
         place = trees.index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
         turn = call("floordiv", place, threads)
         counter = call("add", first, call("floordiv", turn, Const(each, DType.I64)))
@@ -69,7 +69,7 @@ def philox_rand(
 
 
 def _number(tensor: Tensor) -> Value:
-    return trees.held(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
+    return trees.upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
 
 
 def _threads(count: Expr) -> Value:
@@ -91,7 +91,7 @@ def _consumed(count: Expr, threads: Value) -> Value:
 def _single(word: Value, dtype: DType) -> Value:
     """32 bits between 0 and 1, rounded to float32, then to the type; 0 for what became 1."""
     f32 = DType.F32
-    whole = exactly(Cast(word, f32), f32)
+    whole = round_exactly(Cast(word, f32), f32)
     scaled = call("mul", whole, const(2.0**-32, f32))
     return _below_one(call("add", scaled, const(2.0**-33, f32)), dtype)
 
@@ -106,7 +106,7 @@ def _double(word: Any, which: Value) -> Value:
 
 
 def _below_one(value: Value, dtype: DType) -> Value:
-    held = dtype.compute
+    held = dtype.compute_dtype
     if dtype is not DType.F64:
-        value = trees.held(exactly(exactly(value, DType.F32), dtype), held)
+        value = trees.upcast(round_exactly(round_exactly(value, DType.F32), dtype), held)
     return call("where", call("eq", value, const(1, held)), const(0, held), value)

@@ -42,34 +42,34 @@ def elementwise(
     def read(index: Index) -> Value:
         return function(*(element(a, index, dtype) for a in wide))
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def element(arg: Argument, index: Index, dtype: DType) -> Value:
     """An argument's element, held as ``dtype``."""
     if isinstance(arg, Tensor):
-        return trees.held(arg.at(index), dtype)
+        return trees.upcast(arg.at(index), dtype)
     if isinstance(arg, int | float | complex):
         return const(arg, dtype)
-    return trees.held(trees.index_value(arg), dtype)
+    return trees.upcast(trees.index_value(arg), dtype)
 
 
-def stored(b: Builder, tensor: Tensor) -> Tensor:
+def materialize(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor in a buffer of its own, unless reading it costs no more than a view."""
     _, index = b.loops(tensor.size, "i")
     value = tensor.at(index)
-    if value.dtype.compute is tensor.dtype.compute and _is_free(value):
+    if value.dtype.compute_dtype is tensor.dtype.compute_dtype and _is_free(value):
         return tensor
     return b.pointwise(tensor.size, tensor.dtype, tensor.at)
 
 
 def _is_free(value: Value) -> bool:
     if isinstance(value, Cast):
-        return isinstance(value.value, IndexValue) and value.dtype is value.dtype.compute
+        return isinstance(value.value, IndexValue) and value.dtype is value.dtype.compute_dtype
     return isinstance(value, IndexValue | Const | Load)
 
 
-def promoted(args: Sequence[Argument]) -> DType:
+def promoted_type(args: Sequence[Argument]) -> DType:
     """The type in which torch compares or combines these arguments."""
     return result_type(_operand(arg) for arg in args)
 
@@ -88,7 +88,7 @@ def _operand(arg: Argument) -> Operand:
 
 def unary(op: str) -> Callable[..., Tensor]:
     """The pointwise function of that name."""
-    return composed(lambda x: call(op, x))
+    return unary_function(lambda x: call(op, x))
 
 
 def times(x: Value, y: Value) -> Value:
@@ -96,7 +96,7 @@ def times(x: Value, y: Value) -> Value:
     return call("logical_and" if x.dtype is DType.BOOL else "mul", x, y)
 
 
-def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
+def unary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
     """A function of the element's tree."""
 
     def rule(b: Builder, self: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
     return rule
 
 
-def two(function: Callable[..., Value]) -> Callable[..., Tensor]:
+def binary_function(function: Callable[..., Value]) -> Callable[..., Tensor]:
     """A function of the trees of two elements."""
 
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
@@ -121,7 +121,7 @@ def identity_on_integers(op: str) -> Callable[..., Tensor]:
         if not self.dtype.is_float:
             return self
         if decimals:
-            return elementwise(b, (self,), lambda x: _rounded_to(x, decimals))
+            return elementwise(b, (self,), lambda x: _round_decimals(x, decimals))
         return elementwise(b, (self,), lambda x: call(op, x))
 
     return rule
@@ -132,7 +132,7 @@ def sign(b: Builder, self: Tensor) -> Tensor:
     return self if self.dtype is DType.BOOL else elementwise(b, (self,), lambda x: call("sign", x))
 
 
-def _rounded_to(x: Value, decimals: int) -> Value:
+def _round_decimals(x: Value, decimals: int) -> Value:
     """round(x * 10^d) / 10^d, with the division first for d below 0."""
     ten = const(10.0 ** abs(decimals), x.dtype)
     there, back = ("mul", "truediv") if decimals > 0 else ("truediv", "mul")
@@ -142,17 +142,17 @@ def _rounded_to(x: Value, decimals: int) -> Value:
 def binary(op: str) -> Callable[..., Tensor]:
     """The pointwise function of that name."""
 
-    return two(lambda x, y: call(op, x, y))
+    return binary_function(lambda x, y: call(op, x, y))
 
 
-def of_extreme(op: str, dtype: DType) -> str:
+def extreme_function(op: str, dtype: DType) -> str:
     """What ``maximum`` and ``minimum`` are of a type: of booleans "or" and "and"."""
     return {"maximum": "logical_or", "minimum": "logical_and"}[op] if dtype is DType.BOOL else op
 
 
-def extreme(op: str) -> Callable[..., Tensor]:
+def maximum_or_minimum(op: str) -> Callable[..., Tensor]:
     """``maximum`` or ``minimum``."""
-    return two(lambda x, y: call(of_extreme(op, x.dtype), x, y))
+    return binary_function(lambda x, y: call(extreme_function(op, x.dtype), x, y))
 
 
 def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
@@ -164,7 +164,7 @@ def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
         def function(x: Value, y: Value) -> Value:
             if reverse:
                 x, y = y, x
-            return call(op, x, trees.scaled(y, alpha, dtype))
+            return call(op, x, trees.scale_value(y, alpha, dtype))
 
         if dtype is DType.BOOL and op == "add":
             if not alpha:
@@ -197,7 +197,7 @@ def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None =
 
 def compare(op: str) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
-        held = promoted((self, other))
+        held = promoted_type((self, other))
         return elementwise(b, (self, other), lambda x, y: call(op, x, y), held)
 
     return rule
@@ -244,9 +244,9 @@ def where(
 
     def read(index: Index) -> Value:
         yes, no = (element(part, index, meta.dtype) for part in parts)
-        return call("where", trees.held(test.at(index), DType.BOOL), yes, no)
+        return call("where", trees.upcast(test.at(index), DType.BOOL), yes, no)
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Argument) -> Tensor:
@@ -297,7 +297,7 @@ def clamp(
 
     def function(x: Value, *limits: Value) -> Value:
         for (op, _), limit in zip(bounds, limits, strict=True):
-            x = call(of_extreme(op, x.dtype), x, limit)
+            x = call(extreme_function(op, x.dtype), x, limit)
         return x
 
     return elementwise(b, (self, *(x for _, x in bounds)), function)
@@ -320,7 +320,7 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
         return elementwise(
             b,
             (self, tensor1, tensor2),
-            lambda x, y, z: call("add", x, trees.scaled(call(sign, y, z), value, x.dtype)),
+            lambda x, y, z: call("add", x, trees.scale_value(call(sign, y, z), value, x.dtype)),
         )
 
     return rule
@@ -344,20 +344,20 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
 
 def to(b: Builder, self: Tensor, **_: Any) -> Tensor:
     """Every form of ``to``: the element type is that of the result; device and layout stay."""
-    return converted(b, self)
+    return convert_result(b, self)
 
 
-def converted(b: Builder, tensor: Tensor) -> Tensor:
+def convert_result(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor in the element type of the node's result."""
     dtype = b.meta().dtype
     if dtype is tensor.dtype:
         return tensor
-    return stored(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
+    return materialize(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
 
 
 def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
     """The values of ``src`` in the shape and type of ``self``."""
-    return converted(b, broadcast(src, self.size))
+    return convert_result(b, broadcast(src, self.size))
 
 
 def assertion(b: Builder, self: Argument, assert_msg: str = "") -> tuple[()]:
@@ -404,9 +404,9 @@ def triangle(keep: str) -> Callable[..., Tensor]:
             distance = trees.index_value(index[-1] - index[-2])
             inside = call(keep, distance, limit)
             value = self.at(index)
-            return trees.masked(inside, value, const(0, value.dtype))
+            return trees.masked_value(inside, value, const(0, value.dtype))
 
-        return stored(b, Tensor(self.size, self.dtype, read))
+        return materialize(b, Tensor(self.size, self.dtype, read))
 
     return rule
 
@@ -422,9 +422,9 @@ def fill_diagonal(
             first = Mod(first, self.size[1] + 1)
         on = (call("eq", trees.index_value(first), trees.index_value(other)) for other in index[1:])
         value = self.at(index)
-        return trees.masked(trees.both(*on), element(fill_value, (), self.dtype), value)
+        return trees.masked_value(trees.all_of(*on), element(fill_value, (), self.dtype), value)
 
-    return stored(b, Tensor(self.size, self.dtype, read))
+    return materialize(b, Tensor(self.size, self.dtype, read))
 
 
 def logical_not(b: Builder, self: Tensor) -> Tensor:

@@ -16,13 +16,13 @@ from scheduler.ir.index.functions import Mod
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
-from scheduler.lowering.adaptive import Adaptive
+from scheduler.lowering.adaptive_windows import AdaptiveWindows
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.reductions import accumulator_type, divided
-from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.reductions import accumulator_type, divide_by_count
+from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.windows import Window, spread, window
+from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
@@ -35,7 +35,7 @@ def _pool(
     fill: float,
     *,
     output: int = 0,
-    after: After | None = None,
+    after: Epilogue | None = None,
 ) -> Tensor:
     """``kind`` over the window of each position; outside the input stands ``fill``."""
     meta = b.meta(output)
@@ -44,8 +44,8 @@ def _pool(
 
     def read(index: Index, tap: Index) -> Value:
         place = view.place(index[lead:], tap)
-        value = trees.held(tensor.at((*index[:lead], *place)), held)
-        return trees.masked(view.inside(place), value, _fill(fill, held))
+        value = trees.upcast(tensor.at((*index[:lead], *place)), held)
+        return trees.masked_value(view.inside(place), value, _fill(fill, held))
 
     return b.reduction(
         meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=held, after=after
@@ -69,8 +69,8 @@ def max_pool(rank: int) -> Callable[..., Any]:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Any:
-        kernel = spread(kernel_size, rank)
-        view = window(self.size, b.meta().size, kernel, stride or kernel, padding, dilation)
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, b.meta().size, kernel, stride or kernel, padding, dilation)
         values = _pool(b, self, view, ReductionKind.MAX, -math.inf)
         assert b.node is not None
         if len(b.node.outputs) == 1:
@@ -100,8 +100,8 @@ def _plane_position(
 ) -> Value:
     """Flat position in a plane of ``size`` of the ``found``-th element of a window at ``start``."""
     result: Value = trees.index_value(0)
-    for d, stride in enumerate(layout.contiguous(size)):
-        tap = call("floordiv", found, trees.index_value(layout.contiguous(kernel)[d]))
+    for d, stride in enumerate(layout.contiguous_strides(size)):
+        tap = call("floordiv", found, trees.index_value(layout.contiguous_strides(kernel)[d]))
         tap = call("remainder", tap, trees.index_value(kernel[d]))
         moved = call("mul", tap, trees.index_value(dilation[d]))
         at = call("add", moved, trees.index_value(start[d]))
@@ -123,28 +123,28 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        kernel = spread(kernel_size, rank)
-        view = window(self.size, b.meta().size, kernel, stride or kernel, padding)
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, b.meta().size, kernel, stride or kernel, padding)
         lead = self.rank - rank
 
         def after(acc: Value, index: Index) -> Value:
             if divisor_override:
-                return _share(acc, sympy.Integer(divisor_override))
-            return _share(acc, counted(view, index[lead:], count_include_pad))
+                return _average(acc, sympy.Integer(divisor_override))
+            return _average(acc, averaged_count(view, index[lead:], count_include_pad))
 
         return _pool(b, self, view, ReductionKind.SUM, 0.0, after=after)
 
     return rule
 
 
-def _share(total: Value, number: Expr) -> Value:
+def _average(total: Value, number: Expr) -> Value:
     """A total divided by a number of elements; integers towards zero, as in C."""
     if total.dtype.is_float:
-        return divided(total, number)
-    return call("truncdiv", total, trees.held(trees.index_value(number), total.dtype))
+        return divide_by_count(total, number)
+    return call("truncdiv", total, trees.upcast(trees.index_value(number), total.dtype))
 
 
-def counted(view: Window, position: Index, with_padding: bool) -> Expr:
+def averaged_count(view: Window, position: Index, with_padding: bool) -> Expr:
     """Elements that an average is over: those of the window within the (padded) input."""
     total: Expr = _ONE
     for d, start in enumerate(view.place(position, (_ZERO,) * len(position))):
@@ -163,18 +163,18 @@ def _adaptive(
     rank: int,
     kind: ReductionKind,
     fill: float,
-    after: Callable[[Adaptive, Value, Index], Value],
+    after: Callable[[AdaptiveWindows, Value, Index], Value],
     output: int = 0,
 ) -> Tensor:
     meta = b.meta(output)
     lead = tensor.rank - rank
-    windows = Adaptive(tensor.size[lead:], meta.size[lead:])
+    windows = AdaptiveWindows(tensor.size[lead:], meta.size[lead:])
     held = accumulator_type(tensor.dtype)
 
     def read(index: Index, tap: Index) -> Value:
         place = windows.place(index[lead:], tap)
-        value = trees.held(tensor.at((*index[:lead], *place)), held)
-        return trees.masked(windows.inside(index[lead:], place), value, const(fill, held))
+        value = trees.upcast(tensor.at((*index[:lead], *place)), held)
+        return trees.masked_value(windows.inside(index[lead:], place), value, const(fill, held))
 
     return b.reduction(
         meta.size,
@@ -195,14 +195,14 @@ def adaptive_avg(rank: int) -> Callable[..., Tensor]:
             rank,
             ReductionKind.SUM,
             0.0,
-            lambda windows, acc, position: divided(acc, windows.count(position)),
+            lambda windows, acc, position: divide_by_count(acc, windows.count(position)),
         )
 
     return rule
 
 
 def adaptive_max(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
-    def position(windows: Adaptive, acc: Value, index: Index) -> Value:
+    def position(windows: AdaptiveWindows, acc: Value, index: Index) -> Value:
         start = windows.start(index)
         return _plane_position(acc, start, windows.taps, (1,) * rank, windows.input)
 

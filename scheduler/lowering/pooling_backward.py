@@ -14,16 +14,16 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
-from scheduler.lowering.adaptive import Adaptive
+from scheduler.lowering.adaptive_windows import AdaptiveWindows
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.pooling import counted
-from scheduler.lowering.reductions import accumulator_type, divided
+from scheduler.lowering.pooling import averaged_count
+from scheduler.lowering.reductions import accumulator_type, divide_by_count
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.windows import Touching, spread, touching, window
+from scheduler.lowering.windows import InverseWindow, expand_to_rank, inverse_window, make_window
 
 
-def _gathered(
+def _sum_over_windows(
     b: Builder,
     self: Tensor,
     taps: tuple[Expr, ...],
@@ -38,28 +38,30 @@ def _gathered(
     def read(index: Index, tap: Index) -> Value:
         position = index[lead:]
         windows, meets = touched(position, tap)
-        return trees.masked(meets, gradient(index[:lead], windows, position), const(0, held))
+        return trees.masked_value(meets, gradient(index[:lead], windows, position), const(0, held))
 
     return b.reduction(
         self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=held
     )
 
 
-def _chosen(
+def _argmax_gradient(
     grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], held: DType
 ) -> Callable[[Index, Index, Index], Value]:
     """A window's gradient where its greatest element is the one asked about."""
 
     def gradient(leading: Index, windows: Index, position: Index) -> Value:
         place = (*leading, *windows)
-        flat = sympy.Add(*(p * s for p, s in zip(position, layout.contiguous(size), strict=True)))
-        same = call("eq", trees.held(indices.at(place), DType.I64), trees.index_value(flat))
-        return call("where", same, trees.held(grad_output.at(place), held), const(0, held))
+        flat = sympy.Add(
+            *(p * s for p, s in zip(position, layout.contiguous_strides(size), strict=True))
+        )
+        same = call("eq", trees.upcast(indices.at(place), DType.I64), trees.index_value(flat))
+        return call("where", same, trees.upcast(grad_output.at(place), held), const(0, held))
 
     return gradient
 
 
-def _met(seen: Touching) -> Callable[[Index, Index], tuple[Index, Value]]:
+def _touching_window(seen: InverseWindow) -> Callable[[Index, Index], tuple[Index, Value]]:
     """The window that touches a position, and whether it does."""
 
     def touched(position: Index, tap: Index) -> tuple[Index, Value]:
@@ -81,18 +83,18 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
-        kernel = spread(kernel_size, rank)
-        view = window(self.size, grad_output.size, kernel, stride or kernel, padding)
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding)
         held = accumulator_type(self.dtype)
-        seen = touching(view)
+        seen = inverse_window(view)
 
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
-            value = trees.held(grad_output.at((*leading, *windows)), held)
+            value = trees.upcast(grad_output.at((*leading, *windows)), held)
             if divisor_override:
-                return divided(value, sympy.Integer(divisor_override))
-            return divided(value, counted(view, windows, count_include_pad))
+                return divide_by_count(value, sympy.Integer(divisor_override))
+            return divide_by_count(value, averaged_count(view, windows, count_include_pad))
 
-        return _gathered(b, self, seen.taps, _met(seen), gradient)
+        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
 
     return rule
 
@@ -109,23 +111,23 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
         ceil_mode: bool,
         indices: Tensor,
     ) -> Tensor:
-        kernel = spread(kernel_size, rank)
-        view = window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
-        seen, held = touching(view), accumulator_type(self.dtype)
+        kernel = expand_to_rank(kernel_size, rank)
+        view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
+        seen, held = inverse_window(view), accumulator_type(self.dtype)
 
-        gradient = _chosen(grad_output, indices, view.input, held)
-        return _gathered(b, self, seen.taps, _met(seen), gradient)
+        gradient = _argmax_gradient(grad_output, indices, view.input, held)
+        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
 
     return rule
 
 
-def _adaptively(
+def _adaptive_windows(
     self: Tensor, grad_output: Tensor, rank: int
-) -> tuple[Adaptive, Adaptive, Callable[[Index, Index], tuple[Index, Value]]]:
+) -> tuple[AdaptiveWindows, AdaptiveWindows, Callable[[Index, Index], tuple[Index, Value]]]:
     """The pooling's windows, those from the input's side, and which of them touch a position."""
     lead = self.rank - rank
-    windows = Adaptive(self.size[lead:], grad_output.size[lead:])
-    turned = windows.turned
+    windows = AdaptiveWindows(self.size[lead:], grad_output.size[lead:])
+    turned = windows.inverse
 
     def touched(position: Index, tap: Index) -> tuple[Index, Value]:
         place = turned.place(position, tap)
@@ -136,23 +138,23 @@ def _adaptively(
 
 def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
-        windows, turned, touched = _adaptively(self, grad_output, rank)
+        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
         held = accumulator_type(self.dtype)
 
         def gradient(leading: Index, place: Index, _: Index) -> Value:
-            value = trees.held(grad_output.at((*leading, *place)), held)
-            return divided(value, windows.count(place))
+            value = trees.upcast(grad_output.at((*leading, *place)), held)
+            return divide_by_count(value, windows.count(place))
 
-        return _gathered(b, self, turned.taps, touched, gradient)
+        return _sum_over_windows(b, self, turned.taps, touched, gradient)
 
     return rule
 
 
 def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
-        windows, turned, touched = _adaptively(self, grad_output, rank)
+        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
         held = accumulator_type(self.dtype)
-        gradient = _chosen(grad_output, indices, windows.input, held)
-        return _gathered(b, self, turned.taps, touched, gradient)
+        gradient = _argmax_gradient(grad_output, indices, windows.input, held)
+        return _sum_over_windows(b, self, turned.taps, touched, gradient)
 
     return rule

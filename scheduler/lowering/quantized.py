@@ -21,7 +21,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import matmul
-from scheduler.lowering.pointwise import element, stored
+from scheduler.lowering.pointwise import element, materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape
 
@@ -55,10 +55,10 @@ def scaled_mm(
         held = accumulator.dtype
         result = accumulator
         for factor in (rows.at((index[0], _ZERO)), columns.at((_ZERO, index[1]))):
-            result = trees.call("mul", result, trees.held(factor, held))
+            result = trees.call("mul", result, trees.upcast(factor, held))
         if bias is not None:
             added = broadcast(bias, b.meta().size).at(index)
-            result = trees.call("add", result, trees.held(added, held))
+            result = trees.call("add", result, trees.upcast(added, held))
         return trees.cast(result, dtype) if dtype.is_float8 else result
 
     return matmul(b, "scaled_mm", self, mat2, epilogue)
@@ -128,7 +128,7 @@ class Blocks:
 Parameter: TypeAlias = Tensor | int | float | Expr | None
 
 
-def blocks_of(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
+def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
     """``block_size`` as torchao has it; -1 is a whole dimension."""
     if len(block_size) != len(size):
         raise Unsupported(f"blocks of {len(block_size)} dimensions in {len(size)}")
@@ -156,9 +156,9 @@ def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index
         return lambda _: number
     if all(extent == 1 for extent in parameter.size):
         first = parameter.at((_ZERO,) * parameter.rank)
-        return lambda _: trees.held(first, DType.F32)
+        return lambda _: trees.upcast(first, DType.F32)
     grid = reshape(b, parameter, blocks.counts)
-    return lambda index: trees.held(grid.at(blocks.place(index)), DType.F32)
+    return lambda index: trees.upcast(grid.at(blocks.place(index)), DType.F32)
 
 
 def _quantized(
@@ -176,7 +176,7 @@ def _quantized(
     assert scales is not None
 
     def at(index: Index) -> Value:
-        value = trees.held(input.at(index), DType.F32)
+        value = trees.upcast(input.at(index), DType.F32)
         steps = trees.call("mul", value, trees.call("reciprocal", scales(index)))
         whole = trees.call("round", steps)
         if zeros is not None:
@@ -184,7 +184,7 @@ def _quantized(
         whole = trees.call("minimum", trees.call("maximum", whole, lowest), highest)
         return trees.cast(whole, dtype)
 
-    return stored(b, Tensor(input.size, dtype, at))
+    return materialize(b, Tensor(input.size, dtype, at))
 
 
 def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
@@ -210,12 +210,12 @@ def _dequantized(
     assert scales is not None
 
     def at(index: Index) -> Value:
-        value = trees.held(input.at(index), DType.F32)
+        value = trees.upcast(input.at(index), DType.F32)
         if zeros is not None:
             value = trees.call("sub", value, zeros(index))
         return trees.cast(trees.call("mul", value, scales(index)), dtype)
 
-    return stored(b, Tensor(input.size, dtype, at))
+    return materialize(b, Tensor(input.size, dtype, at))
 
 
 def quantize_affine(
@@ -228,7 +228,7 @@ def quantize_affine(
     quant_min: Any = None,
     quant_max: Any = None,
 ) -> Tensor:
-    blocks = blocks_of(input.size, block_size)
+    blocks = make_blocks(input.size, block_size)
     return _quantized(b, input, blocks, scale, zero_point, (quant_min, quant_max))
 
 
@@ -240,7 +240,7 @@ def dequantize_affine(
     zero_point: Tensor | None = None,
     **_: Any,
 ) -> Tensor:
-    return _dequantized(b, input, blocks_of(input.size, block_size), scale, zero_point)
+    return _dequantized(b, input, make_blocks(input.size, block_size), scale, zero_point)
 
 
 def quantize_per_tensor(
@@ -316,7 +316,7 @@ def quantize_per_channel_group(
     group_size: int,
     **_: Any,
 ) -> Tensor:
-    groups = blocks_of(input.size, (1, group_size))
+    groups = make_blocks(input.size, (1, group_size))
     return _quantized(b, input, groups, scales, zero_points, (quant_min, quant_max))
 
 
@@ -328,7 +328,7 @@ def dequantize_per_channel_group(
     group_size: int,
     **_: Any,
 ) -> Tensor:
-    groups = blocks_of(input.size, (1, group_size))
+    groups = make_blocks(input.size, (1, group_size))
     return _dequantized(b, input, groups, scales, zero_points)
 
 
@@ -344,7 +344,7 @@ def choose_qparams_affine(
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
     """The scale and the zero point of each block, from its least and greatest element."""
-    blocks = blocks_of(input.size, block_size)
+    blocks = make_blocks(input.size, block_size)
     low, high = _limits(target_dtype, (quant_min, quant_max))
     least, greatest = (_extreme(b, input, blocks, kind) for kind in ("MIN", "MAX"))
     tiny = _smallest_normal(input.dtype) if eps is None else eps
@@ -408,7 +408,7 @@ def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
         at = list(index)
         for d, step in zip(inside, along, strict=True):
             at[d] = index[d] * blocks.extent[d] + step
-        return trees.held(input.at(tuple(at)), DType.F32)
+        return trees.upcast(input.at(tuple(at)), DType.F32)
 
     return b.reduction(
         blocks.counts,
@@ -435,7 +435,7 @@ def weight_int8pack_mm(b: Builder, self: Tensor, mat2: Tensor, scales: Tensor) -
     )
 
     def epilogue(accumulator: Value, index: Index) -> Value:
-        factor = trees.held(scales.at(index[-1:]), accumulator.dtype)
+        factor = trees.upcast(scales.at(index[-1:]), accumulator.dtype)
         return trees.call("mul", accumulator, factor)
 
     return matmul(b, "int8pack_mm", self, weight, epilogue)

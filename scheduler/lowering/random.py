@@ -16,7 +16,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.random import SEED, stream_of
+from scheduler.ir.random import SEED, stream_id
 from scheduler.ir.values import Cast, Const, Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
@@ -38,11 +38,11 @@ def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
     key = call(
         "bitwise_or",
         trees.index_value(symbol(SEED)),
-        Const(stream_of(b.node.outputs[0]) << 32, DType.I64),
+        Const(stream_id(b.node.outputs[0]) << 32, DType.I64),
     )
 
     def read(index: Index) -> Value:
-        strides = layout.contiguous(size)
+        strides = layout.contiguous_strides(size)
         number = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
         counter = trees.index_value(number)
         if place > 1:
@@ -68,11 +68,11 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     """From 0 to below 1, as many bits as the type's numbers have there; both parts of complex
     numbers."""
     words = [_word(b, size, place) for place in range(4)]
-    held = dtype.compute
+    held = dtype.compute_dtype
     if dtype is DType.F64:
-        return _of_53_bits(words[0], words[1])
+        return _join_53_bits(words[0], words[1])
     if dtype is DType.C128:
-        real, imaginary = _of_53_bits(words[0], words[1]), _of_53_bits(words[2], words[3])
+        real, imaginary = _join_53_bits(words[0], words[1]), _join_53_bits(words[2], words[3])
         return lambda i: call("complex", real(i), imaginary(i))
     if dtype is DType.C64:
         return lambda i: call("complex", *(_fraction(word(i), 24, DType.F32) for word in words[:2]))
@@ -80,7 +80,7 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     return lambda i: _fraction(words[0](i), bits, held)
 
 
-def _of_53_bits(first: Drawn, second: Drawn) -> Drawn:
+def _join_53_bits(first: Drawn, second: Drawn) -> Drawn:
     def read(index: Index) -> Value:
         high, low = _shifted(first(index), 5), _shifted(second(index), 6)
         whole = call("add", call("mul", high, Const(1 << 26, DType.I64)), low)
@@ -97,7 +97,7 @@ def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
 
 def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     """Box and Muller's cosine; of complex numbers also the sine, and both of variance one half."""
-    held = dtype.real.compute
+    held = dtype.real.compute_dtype
     above, second = _above_zero(b, size, held), _word(b, size, 1)
 
     def read(index: Index) -> Value:
@@ -111,7 +111,7 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     return read
 
 
-def _made(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
+def _fill_random(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
     meta = b.meta()
     if not meta.dtype.is_inexact:
         raise Unsupported(f"random numbers of type {meta.dtype.label}")
@@ -119,11 +119,11 @@ def _made(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]
 
 
 def rand(b: Builder, **_: Any) -> Tensor:
-    return _made(b, uniform_numbers)
+    return _fill_random(b, uniform_numbers)
 
 
 def randn(b: Builder, **_: Any) -> Tensor:
-    return _made(b, normal_numbers)
+    return _fill_random(b, normal_numbers)
 
 
 def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
@@ -137,7 +137,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
         upper = call("lshift", first(index), Const(31, DType.I64))
         drawn = call("bitwise_or", upper, _shifted(second(index), 1))
         within = call("remainder", drawn, Const(high - low, DType.I64))
-        return trees.held(call("add", within, Const(low, DType.I64)), meta.dtype)
+        return trees.upcast(call("add", within, Const(low, DType.I64)), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -147,12 +147,14 @@ def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
     chance = self if p is None else p
     wide = broadcast(chance, meta.size) if isinstance(chance, Tensor) else chance
-    held = wide.dtype.compute if isinstance(wide, Tensor) and wide.dtype.is_float else DType.F32
+    held = (
+        wide.dtype.compute_dtype if isinstance(wide, Tensor) and wide.dtype.is_float else DType.F32
+    )
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        below = call("lt", trees.held(drawn(index), held), element(wide, index, held))
-        return trees.held(below, meta.dtype)
+        below = call("lt", trees.upcast(drawn(index), held), element(wide, index, held))
+        return trees.upcast(below, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -161,7 +163,7 @@ def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
     meta = b.meta()
     low, high = options.get("from", 0.0), options["to"]
     drawn = uniform_numbers(b, meta.size, meta.dtype)
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
         scaled = call("mul", drawn(index), const(high - low, held))
@@ -171,14 +173,14 @@ def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
 
 
 def normal(b: Builder, mean: Argument = 0.0, std: Argument = 1.0, **_: Any) -> Tensor:
-    return _spread(b, mean, std, lambda x: x)
+    return _normal_like(b, mean, std, lambda x: x)
 
 
 def log_normal(b: Builder, mean: Argument = 1.0, std: Argument = 2.0, **_: Any) -> Tensor:
-    return _spread(b, mean, std, lambda x: call("exp", x))
+    return _normal_like(b, mean, std, lambda x: call("exp", x))
 
 
-def _spread(
+def _normal_like(
     b: Builder, mean: Argument, std: Argument, function: Callable[[Value], Value]
 ) -> Tensor:
     meta = b.meta()
@@ -194,7 +196,7 @@ def _spread(
 
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     above = _above_zero(b, meta.size, held)
 
     def read(index: Index) -> Value:
@@ -205,11 +207,11 @@ def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tenso
 
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     drawn = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        turned = call("sub", trees.held(drawn(index), held), const(0.5, held))
+        turned = call("sub", trees.upcast(drawn(index), held), const(0.5, held))
         tangent = call("tan", call("mul", turned, const(math.pi, held)))
         return call("add", call("mul", tangent, const(sigma, held)), const(median, held))
 
@@ -219,17 +221,17 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **
 def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     """How many trials of chance ``p`` the first success takes."""
     meta = b.meta()
-    held = meta.dtype.compute if meta.dtype.is_float else DType.F32
+    held = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
     above = _above_zero(b, meta.size, held)
 
     def read(index: Index) -> Value:
         trials = call("truediv", call("log", above(index)), const(math.log1p(-p), held))
-        return trees.held(call("maximum", call("ceil", trials), const(1, held)), meta.dtype)
+        return trees.upcast(call("maximum", call("ceil", trials), const(1, held)), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
 
-def _keeps(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
+def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
     drawn = uniform_numbers(b, size, DType.F32)
     return lambda i: call("ge", drawn(i), const(p, DType.F32))
 
@@ -252,11 +254,11 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
         if p == 1:
             return Tensor(size, dtype, lambda _: const(0, dtype))
         channels = size[:2] if feature else size
-        keeps = _keeps(b, channels, p)
-        scale, dropped, more = noise_of(p, alpha)
+        keeps = _keep_mask(b, channels, p)
+        scale, dropped, more = dropout_factors(p, alpha)
 
         def read(index: Index) -> Value:
-            kept = trees.scaled(trees.held(input.at(index), dtype), scale, dtype)
+            kept = trees.scale_value(trees.upcast(input.at(index), dtype), scale, dtype)
             kept = call("add", kept, const(more, dtype)) if more else kept
             return call("where", keeps(index[: len(channels)]), kept, const(dropped, dtype))
 
@@ -265,7 +267,7 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
     return rule
 
 
-def noise_of(p: float, alpha: bool) -> tuple[float, float, float]:
+def dropout_factors(p: float, alpha: bool) -> tuple[float, float, float]:
     """What is left of an element: it times the first number, and the third; else the second."""
     if not alpha:
         return 1 / (1 - p), 0.0, 0.0
@@ -284,10 +286,10 @@ def native_dropout(
     if p == 1:
         none = Tensor(size, DType.BOOL, lambda _: Const(False, DType.BOOL))
         return Tensor(size, dtype, lambda _: const(0, dtype)), none
-    keeps = _keeps(b, size, p)
+    keeps = _keep_mask(b, size, p)
 
     def read(index: Index) -> Value:
-        grown = call("truediv", trees.held(input.at(index), dtype), const(1 - p, dtype))
+        grown = call("truediv", trees.upcast(input.at(index), dtype), const(1 - p, dtype))
         return call("where", keeps(index), grown, const(0, dtype))
 
     return b.pointwise(size, dtype, read), b.pointwise(size, DType.BOOL, keeps)
@@ -297,8 +299,8 @@ def native_dropout_backward(b: Builder, grad_output: Tensor, mask: Tensor, scale
     meta = b.meta()
 
     def read(index: Index) -> Value:
-        kept = call("mul", *(trees.held(t.at(index), meta.dtype) for t in (grad_output, mask)))
-        return trees.scaled(kept, scale, meta.dtype)
+        kept = call("mul", *(trees.upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
+        return trees.scale_value(kept, scale, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -314,13 +316,13 @@ def rrelu(
     """A random slope below 0 in training, else the mean of both bounds."""
     meta = b.meta()
     drawn = uniform_numbers(b, meta.size, DType.F32)
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
-        x = trees.held(self.at(index), held)
+        x = trees.upcast(self.at(index), held)
         slope: Value = const((lower + upper) / 2, held)
         if training:
-            wide = call("mul", trees.held(drawn(index), held), const(upper - lower, held))
+            wide = call("mul", trees.upcast(drawn(index), held), const(upper - lower, held))
             slope = call("add", wide, const(lower, held))
         return call("where", call("gt", x, const(0, held)), x, call("mul", x, slope))
 

@@ -1,7 +1,7 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
 """Recurrent layers as cells: the products of all inputs at once, then one product and one cell a
 step. Few steps are lowered one after the other; many, or a number that is not fixed, are a loop
-(``looping.py``). All steps share their kernels."""
+(``loop_builder.py``). All steps share their kernels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scheduler.limits import MAX_RECURRENT_STEPS
 from scheduler.lowering import trees
 from scheduler.lowering.activations import relu
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.joining import joined
-from scheduler.lowering.looping import Loop, own
+from scheduler.lowering.loop_builder import Loop, copy_rows
 from scheduler.lowering.matmul import product
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -44,19 +44,19 @@ class _Weights:
 
 
 def _held(tensor: Tensor, index: Index, dtype: DType) -> Value:
-    return trees.held(tensor.at(index), dtype)
+    return trees.upcast(tensor.at(index), dtype)
 
 
 def _linear(
     b: Builder, x: Tensor, weight: Tensor, dtype: DType, *added: Callable[[Index], Value | None]
 ) -> Tensor:
     """``x @ weight.T`` and what is added to it."""
-    held = dtype.compute
+    held = dtype.compute_dtype
 
     def epilogue(acc: Value, index: Index) -> Value:
         for each in added:
             more = each(index)
-            acc = acc if more is None else call("add", acc, trees.held(more, held))
+            acc = acc if more is None else call("add", acc, trees.upcast(more, held))
         return acc
 
     size = (*x.size[:-1], weight.size[0])
@@ -112,7 +112,7 @@ def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weigh
     return (b.pointwise(hidden.size, hidden.dtype, new),)
 
 
-def _plain_step(function: Callable[[Value], Value]) -> _Step:
+def _rnn_step(function: Callable[[Value], Value]) -> _Step:
     def step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
         (hidden,) = state
         held = inputs.dtype
@@ -131,7 +131,7 @@ def _tanh(x: Value) -> Value:
 def _inputs(b: Builder, x: Tensor, weights: _Weights, both: bool) -> Tensor:
     """Products of all steps' inputs [T, N, G], with the biases (``both`` of them)."""
     added = [_bias(bias) for bias in (weights.biases if both else weights.biases[:1])]
-    return _linear(b, x, weights.input, x.dtype.compute, *added)
+    return _linear(b, x, weights.input, x.dtype.compute_dtype, *added)
 
 
 def _stacked(steps: Sequence[Tensor]) -> Tensor:
@@ -142,28 +142,28 @@ def _stacked(steps: Sequence[Tensor]) -> Tensor:
         if high - low == 1:
             return steps[low].at(index[1:])
         middle = (low + high) // 2
-        before = trees.less(index[0], sympy.Integer(middle))
-        return trees.masked(before, pick(index, low, middle), pick(index, middle, high))
+        before = trees.less_than(index[0], sympy.Integer(middle))
+        return trees.masked_value(before, pick(index, low, middle), pick(index, middle, high))
 
     size = (sympy.Integer(len(steps)), *first.size)
     return Tensor(size, first.dtype, lambda i: pick(i, 0, len(steps)))
 
 
-def _looped(
+def _run_loop(
     b: Builder, inputs: Tensor, state: _State, weights: _Weights, step: _Step, reverse: bool
 ) -> tuple[Tensor, _State]:
     """``_direction`` as a loop over the steps."""
-    given = _backwards(inputs) if reverse else inputs
-    loop = Loop(b, [own(b, x) for x in state], [given], steps=inputs.size[0])
+    given = _reverse_steps(inputs) if reverse else inputs
+    loop = Loop(b, [copy_rows(b, x) for x in state], [given], steps=inputs.size[0])
     (now,) = loop.sliced
     row = now.view((_ONE, *now.size), lambda i: i[1:])
     made = step(b, row, 0, loop.carried, weights)
-    left = loop.end([loop.own(x) for x in made], [loop.own(made[0])])
+    left = loop.end([loop.copy_unshared(x) for x in made], [loop.copy_unshared(made[0])])
     (out,) = left.stacked
-    return _backwards(out) if reverse else out, left.carried
+    return _reverse_steps(out) if reverse else out, left.carried
 
 
-def _backwards(x: Tensor) -> Tensor:
+def _reverse_steps(x: Tensor) -> Tensor:
     """The steps in the other order."""
     return x.view(x.size, lambda i: (x.size[0] - 1 - i[0], *i[1:]))
 
@@ -180,7 +180,7 @@ def _direction(
 ) -> tuple[Tensor, _State]:
     inputs = _inputs(b, x, weights, both)
     if not unrolled:
-        return _looped(b, inputs, state, weights, step, reverse)
+        return _run_loop(b, inputs, state, weights, step, reverse)
     made: list[Tensor] = []
     count = int(x.size[0])
     for t in reversed(range(count)) if reverse else range(count):
@@ -202,7 +202,7 @@ def _layers(
 ) -> tuple[Tensor, list[_State]]:
     """The last layer's output [T, N, H * directions], and the last states of all."""
     ways = 2 if bidirectional else 1
-    unrolled = _unrolled(x, num_layers * ways)
+    unrolled = _should_unroll(x, num_layers * ways)
     each = len(params) // (num_layers * ways)
     parts: Iterator[_Weights] = (
         _Weights(params[k : k + each], has_biases) for k in range(0, len(params), each)
@@ -216,12 +216,12 @@ def _layers(
             made, state = way_made
             outputs.append(made)
             last.append(state)
-        wide = outputs[0] if ways == 1 else joined(outputs, 2, x.dtype)
+        wide = outputs[0] if ways == 1 else concatenate(outputs, 2, x.dtype)
         x = b.pointwise(wide.size, x.dtype, wide.at)
     return x, last
 
 
-def _unrolled(x: Tensor, layers: int) -> bool:
+def _should_unroll(x: Tensor, layers: int) -> bool:
     """Whether all steps of so many layers and directions are few."""
     steps = x.size[0]
     if not x.dtype.is_float:
@@ -241,7 +241,7 @@ def _rows(b: Builder, states: Sequence[Tensor], output: int) -> Tensor:
     return b.pointwise(meta.size, meta.dtype, made.at)
 
 
-def _of_modes(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tensor, ...]]:
+def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tensor, ...]]:
     def rule(
         b: Builder,
         hx: Any,
@@ -271,10 +271,10 @@ def _of_modes(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tenso
     return rule
 
 
-lstm = _of_modes(_lstm_step, both=True, states=2)
-gru = _of_modes(_gru_step, both=False, states=1)
-rnn_tanh = _of_modes(_plain_step(_tanh), both=True, states=1)
-rnn_relu = _of_modes(_plain_step(relu), both=True, states=1)
+lstm = _layer_rule(_lstm_step, both=True, states=2)
+gru = _layer_rule(_gru_step, both=False, states=1)
+rnn_tanh = _layer_rule(_rnn_step(_tanh), both=True, states=1)
+rnn_relu = _layer_rule(_rnn_step(relu), both=True, states=1)
 
 
 def mkldnn_rnn_layer(
@@ -298,7 +298,7 @@ def mkldnn_rnn_layer(
     """One LSTM layer in one direction: what torch decomposes to on a CPU."""
     if mode != 2 or batch_sizes or num_layers != 1 or bidirectional or batch_first:
         raise Unsupported("a layer of oneDNN that is no LSTM of one layer and direction")
-    unrolled = _unrolled(input, 1)
+    unrolled = _should_unroll(input, 1)
     weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
     shape = hx_.size[-2:]
     state = tuple(reshape(b, s, shape) for s in (hx_, cx_))
@@ -348,5 +348,5 @@ def _batched(tensor: Tensor) -> Tensor:
 
 lstm_cell = _cell(_lstm_step, both=True)
 gru_cell = _cell(_gru_step, both=False)
-rnn_tanh_cell = _cell(_plain_step(_tanh), both=True)
-rnn_relu_cell = _cell(_plain_step(relu), both=True)
+rnn_tanh_cell = _cell(_rnn_step(_tanh), both=True)
+rnn_relu_cell = _cell(_rnn_step(relu), both=True)

@@ -16,20 +16,20 @@ from scheduler.ir.values import Cast, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import elementwise
-from scheduler.lowering.pointwise import extreme as extreme_of_two
-from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.pointwise import maximum_or_minimum as extreme_of_two
+from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.views import axis, reshape
+from scheduler.lowering.views import normalize_dim, reshape
 
 _ONE = sympy.Integer(1)
 
 
-def dims_of(dim: Any, rank: int) -> tuple[int, ...]:
+def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
     """Dimensions as torch's ``dim`` means them: none given are all of them."""
     if dim is None or dim == ():
         return tuple(range(rank))
     given = dim if isinstance(dim, tuple) else (dim,)
-    return tuple(sorted({axis(d, rank) for d in given})) if rank else ()
+    return tuple(sorted({normalize_dim(d, rank) for d in given})) if rank else ()
 
 
 def accumulator_type(dtype: DType) -> DType:
@@ -54,7 +54,7 @@ def reduce(
     accumulate: DType,
     size: tuple[Expr, ...] | None = None,
     before: Callable[[Value, Index], Value] | None = None,
-    after: After | None = None,
+    after: Epilogue | None = None,
 ) -> Tensor:
     """The tensor reduced over ``dims``.
 
@@ -67,7 +67,7 @@ def reduce(
 
     def read(index: Index, inner: Index) -> Value:
         place = full_index(index, inner, dims, tensor.rank, keeps)
-        value = trees.held(tensor.at(place), accumulate)
+        value = trees.upcast(tensor.at(place), accumulate)
         return value if before is None else before(value, place)
 
     return b.reduction(
@@ -95,12 +95,12 @@ def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, kee
     return tuple(place)
 
 
-def count(tensor: Tensor, dims: Iterable[int]) -> Expr:
+def reduced_count(tensor: Tensor, dims: Iterable[int]) -> Expr:
     """How many elements one result is made of."""
     return product(tuple(tensor.size[d] for d in dims))
 
 
-def divided(value: Value, number: Expr) -> Value:
+def divide_by_count(value: Value, number: Expr) -> Value:
     """``value`` divided by a number of elements."""
     if number.is_Integer and number != 0:
         return call("truediv", value, const(int(number), value.dtype))
@@ -110,7 +110,7 @@ def divided(value: Value, number: Expr) -> Value:
 def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
     """``value`` divided by a number of elements less the correction, which is at least 0."""
     if less == int(less):
-        return divided(value, sympy.Max(number - int(less), sympy.Integer(0)))
+        return divide_by_count(value, sympy.Max(number - int(less), sympy.Integer(0)))
     held = value.dtype
     rest = call("sub", Cast(trees.index_value(number), held), const(float(less), held))
     return call("truediv", value, call("maximum", rest, const(0.0, held)))
@@ -121,7 +121,7 @@ def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     return reduce(
         b,
         self,
-        dims_of(dim, self.rank),
+        normalize_dims(dim, self.rank),
         ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=accumulator_type(meta.dtype),
@@ -133,7 +133,7 @@ def mean(
     b: Builder, tensor: Tensor, dims: tuple[int, ...], dtype: DType, size: Any = None
 ) -> Tensor:
     """The mean over ``dims``, stored as ``dtype``."""
-    number = count(tensor, dims)
+    number = reduced_count(tensor, dims)
     return reduce(
         b,
         tensor,
@@ -142,13 +142,13 @@ def mean(
         dtype=dtype,
         accumulate=accumulator_type(dtype),
         size=size,
-        after=lambda acc, _: divided(acc, number),
+        after=lambda acc, _: divide_by_count(acc, number),
     )
 
 
 def mean_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
-    return mean(b, self, dims_of(dim, self.rank), meta.dtype, meta.size)
+    return mean(b, self, normalize_dims(dim, self.rank), meta.dtype, meta.size)
 
 
 def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
@@ -156,7 +156,7 @@ def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     return reduce(
         b,
         self,
-        dims_of(dim, self.rank),
+        normalize_dims(dim, self.rank),
         ReductionKind.PROD,
         dtype=meta.dtype,
         accumulate=accumulator_type(meta.dtype),
@@ -164,7 +164,7 @@ def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     )
 
 
-def extreme(kind: ReductionKind) -> Callable[..., Any]:
+def max_or_min(kind: ReductionKind) -> Callable[..., Any]:
     """amax, amin, and max, min in all their forms."""
     arg = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
     of_two = "maximum" if kind is ReductionKind.MAX else "minimum"
@@ -175,13 +175,19 @@ def extreme(kind: ReductionKind) -> Callable[..., Any]:
         if other is not None:
             return extreme_of_two(of_two)(b, self, other)
         meta = b.meta()
-        dims = dims_of(dim, self.rank)
-        b.need_elements(self.size, dims)
+        dims = normalize_dims(dim, self.rank)
+        b.require_nonempty(self.size, dims)
         whole = kind
         if self.dtype is DType.BOOL:
             whole = ReductionKind.ANY if kind is ReductionKind.MAX else ReductionKind.ALL
         values = reduce(
-            b, self, dims, whole, dtype=meta.dtype, accumulate=meta.dtype.compute, size=meta.size
+            b,
+            self,
+            dims,
+            whole,
+            dtype=meta.dtype,
+            accumulate=meta.dtype.compute_dtype,
+            size=meta.size,
         )
         assert b.node is not None
         if len(b.node.outputs) == 1:
@@ -200,15 +206,15 @@ def _arg(
         dims,
         kind,
         dtype=DType.I64,
-        accumulate=self.dtype.compute,
+        accumulate=self.dtype.compute_dtype,
         size=b.meta(output).size,
     )
 
 
 def arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-        dims = dims_of(dim, self.rank)
-        b.need_elements(self.size, dims)
+        dims = normalize_dims(dim, self.rank)
+        b.require_nonempty(self.size, dims)
         return _arg(b, self, dims, kind, 0)
 
     return rule
@@ -220,7 +226,7 @@ def any_or_all(kind: ReductionKind) -> Callable[..., Tensor]:
         return reduce(
             b,
             self,
-            dims_of(dim, self.rank),
+            normalize_dims(dim, self.rank),
             kind,
             dtype=meta.dtype,
             accumulate=DType.BOOL,
@@ -234,7 +240,7 @@ def moments(
     b: Builder,
     tensor: Tensor,
     dims: tuple[int, ...],
-    finish: After,
+    finish: Epilogue,
     dtype: DType | None = None,
     held: DType | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -248,7 +254,7 @@ def moments(
 
     def distance(place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("sub", trees.held(tensor.at(place), held), average.at(at))
+        return call("sub", trees.upcast(tensor.at(place), held), average.at(at))
 
     spread = reduce(
         b,
@@ -280,9 +286,9 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         keepdim: bool = False,
     ) -> Any:
         meta = b.meta()
-        dims = dims_of(dim, self.rank)
+        dims = normalize_dims(dim, self.rank)
         less = (1 if unbiased else 0) if correction is None else correction
-        number = count(self, dims)
+        number = reduced_count(self, dims)
 
         def finish(acc: Value, _: Index) -> Value:
             result = _divided_by_rest(acc, number, less)
@@ -312,7 +318,7 @@ def norm(
     """The vector norm: (sum |x|^p)^(1/p), the greatest or least |x|, the number of non-zeros."""
     order = float(2 if p is None else p) if ord is None else float(ord)
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute_dtype
     if self.dtype.is_complex:
         numbers = self
         self = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
@@ -320,16 +326,16 @@ def norm(
 
     def before(x: Value, _: Index) -> Value:
         if order == 0:
-            return trees.held(call("ne", x, const(0, held)), held)
+            return trees.upcast(call("ne", x, const(0, held)), held)
         if order == 2:
             return call("mul", x, x)
         size = call("abs", x)
         return size if order in (1, *kinds) else call("pow", size, const(order, held))
 
-    dims = dims_of(dim, self.rank)
+    dims = normalize_dims(dim, self.rank)
     if order in kinds:
-        b.need_elements(self.size, dims)
-    greatest = of_sizes(self, dims)
+        b.require_nonempty(self.size, dims)
+    greatest = zero_if_empty(self, dims)
 
     def after(acc: Value, index: Index) -> Value:
         if order == 2:
@@ -351,7 +357,7 @@ def norm(
     )
 
 
-def of_sizes(tensor: Tensor, dims: Iterable[int]) -> After:
+def zero_if_empty(tensor: Tensor, dims: Iterable[int]) -> Epilogue:
     """The greatest of magnitudes: 0 where there are none."""
     none = any(tensor.size[d] == 0 for d in dims)
 
@@ -364,8 +370,8 @@ def of_sizes(tensor: Tensor, dims: Iterable[int]) -> After:
 def scan(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
-        if self.rank == 0 or self.size[axis(dim, self.rank)] == 1:
+        if self.rank == 0 or self.size[normalize_dim(dim, self.rank)] == 1:
             return elementwise(b, (self,), lambda x: x)
-        return b.scan(self.size, axis(dim, self.rank), kind, self.at, meta.dtype)
+        return b.scan(self.size, normalize_dim(dim, self.rank), kind, self.at, meta.dtype)
 
     return rule

@@ -18,22 +18,22 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.positions import (
+from scheduler.lowering.interpolation import (
     Ratio,
     Taps,
-    as_sizes,
     cubic,
     cubic_far,
     cubic_near,
-    extent,
+    explicit_scales,
     fraction,
     linear,
     nearest,
     ratio,
+    tap_count,
 )
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import accumulator_type
-from scheduler.lowering.scatter import Sources, combined
+from scheduler.lowering.scatter import Sources, combine
 from scheduler.lowering.tensor import Index, ReadAt, Tensor
 from scheduler.lowering.trees import call, const
 
@@ -55,7 +55,7 @@ def _ratios(
         scales = (arguments["scales"],)
     elif "scales_w" in arguments:
         scales = tuple(arguments[name] for name in _SCALES[-rank:])
-    pairs = zip(size[2:], made[2:], as_sizes(scales, rank), strict=True)
+    pairs = zip(size[2:], made[2:], explicit_scales(scales, rank), strict=True)
     return [ratio(have, want, scale, aligned) for have, want, scale in pairs]
 
 
@@ -71,21 +71,23 @@ def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
 
         def read(index: Index) -> Value:
             found = [place(i) for place, i in zip(places, index[2:], strict=True)]
-            return _at(b, tensor, index[:2], found)
+            return _element_at(b, tensor, index[:2], found)
 
-        return stored(b, Tensor(meta.size, meta.dtype, read))
+        return materialize(b, Tensor(meta.size, meta.dtype, read))
 
     return rule
 
 
-def _at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Value]) -> Value:
+def _element_at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Value]) -> Value:
     """The element at places of which some are computed as numbers."""
     if not places:
         return tensor.at(known)
     first, *rest = places
     if isinstance(first, sympy.Expr):
-        return _at(b, tensor, (*known, first), rest)
-    return read_at(b, first, tensor.size[len(known)], lambda i: _at(b, tensor, (*known, i), rest))
+        return _element_at(b, tensor, (*known, first), rest)
+    return read_at(
+        b, first, tensor.size[len(known)], lambda i: _element_at(b, tensor, (*known, i), rest)
+    )
 
 
 def read_at(b: Builder, place: Value, size: Expr, read: ReadAt) -> Value:
@@ -114,20 +116,20 @@ def upsample(taps: _Tapped) -> Callable[..., Tensor]:
 
         def read(index: Index) -> Value:
             found = [taps(r, i, held) for r, i in zip(ratios, index[2:], strict=True)]
-            return _blended(tensor, index[:2], found, held)
+            return _blend(tensor, index[:2], found, held)
 
         return b.pointwise(meta.size, meta.dtype, read)
 
     return rule
 
 
-def _blended(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value:
+def _blend(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value:
     """The weighted sum over the taps of all dimensions."""
     if not taps:
-        return trees.held(tensor.at(known), held)
+        return trees.upcast(tensor.at(known), held)
     result: Value | None = None
     for place, weight in taps[0]:
-        part = call("mul", weight, _blended(tensor, (*known, place), taps[1:], held))
+        part = call("mul", weight, _blend(tensor, (*known, place), taps[1:], held))
         result = part if result is None else call("add", result, part)
     assert result is not None
     return result
@@ -185,7 +187,7 @@ def _filtered(
     held = accumulator_type(tensor.dtype)
     above, below = int(along.above), int(along.below)
     widest = max(above, below)
-    taps = sympy.Integer(extent(along, reach))
+    taps = sympy.Integer(tap_count(along, reach))
     shape = _triangle if reach == 1 else _keys
 
     def first(place: Expr) -> Expr:
@@ -199,11 +201,11 @@ def _filtered(
         away = (2 * pixel + 1) * below - (2 * place + 1) * above
         distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
         low = call("ge", trees.index_value(pixel), trees.index_value(0))
-        return pixel, shape(distance), trees.both(low, trees.less(pixel, along.size))
+        return pixel, shape(distance), trees.all_of(low, trees.less_than(pixel, along.size))
 
     def total(index: Index, inner: Index) -> Value:
         _, value, inside = weight(index[0], inner[0])
-        return trees.masked(inside, value, const(0, held))
+        return trees.masked_value(inside, value, const(0, held))
 
     sums = b.reduction(
         (along.made,), (taps,), ReductionKind.SUM, total, dtype=held, accumulate=held
@@ -211,8 +213,8 @@ def _filtered(
 
     def read(index: Index, inner: Index) -> Value:
         pixel, value, inside = weight(index[dim], inner[0])
-        x = trees.held(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
-        return trees.masked(inside, call("mul", value, x), const(0, held))
+        x = trees.upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
+        return trees.masked_value(inside, call("mul", value, x), const(0, held))
 
     size = (*tensor.size[:dim], along.made, *tensor.size[dim + 1 :])
     return b.reduction(
@@ -263,13 +265,13 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
 
         def parts(index: Index) -> list[tuple[Value, Value]]:
             pairs = zip(ratios, index[2:rank], index[rank:], strict=True)
-            return [_chosen(taps(r, i, held), k) for r, i, k in pairs]
+            return [_select_tap(taps(r, i, held), k) for r, i, k in pairs]
 
         def places(index: Index) -> tuple[Expr | Value, ...]:
             return (*index[:2], *(place for place, _ in parts(index)))
 
         def value(index: Index) -> Value:
-            result = trees.held(grad_output.at(index[:rank]), held)
+            result = trees.upcast(grad_output.at(index[:rank]), held)
             for _, weight in parts(index):
                 result = call("mul", result, weight)
             return result
@@ -280,7 +282,7 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
     return rule
 
 
-def _chosen(taps: Taps, number: Expr) -> tuple[Value, Value]:
+def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
     """Place and weight of the tap of that number."""
     place, weight = trees.index_value(taps[-1][0]), taps[-1][1]
     for k in reversed(range(len(taps) - 1)):
@@ -293,7 +295,7 @@ def _chosen(taps: Taps, number: Expr) -> tuple[Value, Value]:
 def _added(b: Builder, sources: Sources) -> Tensor:
     meta = b.meta()
     base = full(meta.size, 0, meta.dtype)
-    return stored(b, combined(b, base, ReductionKind.SUM, sources))
+    return materialize(b, combine(b, base, ReductionKind.SUM, sources))
 
 
 UPSAMPLE_LINEAR, UPSAMPLE_CUBIC = upsample(linear), upsample(cubic)

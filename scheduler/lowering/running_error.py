@@ -27,9 +27,16 @@ import numpy as np
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Attention, ReductionKind, Scatter
 from scheduler.ir.pointwise import FUNCTIONS, Result
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
-from scheduler.lowering.tree_values import EXACT, Array, Scope, converted, only_where, value_of
+from scheduler.lowering.tree_values import (
+    EXACT,
+    Array,
+    Scope,
+    convert,
+    evaluate_tree,
+    restrict_scope,
+)
 
 #: How many times what a sum is off by on average it may be off by.
 _SPREAD = 4.0
@@ -41,10 +48,10 @@ _OF_DIVISIONS, _OF_FUNCTIONS = 4.0, 16.0
 _FAST, _FAST_ABSOLUTE = 2.0**-15, 2.0**-21
 
 
-def error_of(value: Value, scope: Scope, *, fast: bool = False) -> Array:
+def tree_error(value: Value, scope: Scope, *, fast: bool = False) -> Array:
     """What a tree is off by in a kernel, broadcastable to the grid; ``fast``: on its way to a float
     of less than 32 bits."""
-    return _Analysis(fast).of(value, scope)[1]
+    return _Analysis(fast).analyze(value, scope)[1]
 
 
 def stored_error(value: Value, dtype: DType, scope: Scope) -> Array:
@@ -54,7 +61,7 @@ def stored_error(value: Value, dtype: DType, scope: Scope) -> Array:
         if not (dtype.is_float and value.value.dtype.is_float):
             break
         value = value.value
-    return error_of(value, scope, fast=fast)
+    return tree_error(value, scope, fast=fast)
 
 
 _ZERO: Array = np.zeros(())
@@ -64,7 +71,7 @@ class _Analysis:
     def __init__(self, fast: bool) -> None:
         self._fast = fast
 
-    def of(self, value: Value, scope: Scope) -> tuple[Array, Array]:
+    def analyze(self, value: Value, scope: Scope) -> tuple[Array, Array]:
         """A tree's value and its error."""
         if isinstance(value, Cast):
             return self._cast(value, scope)
@@ -72,13 +79,13 @@ class _Analysis:
             return self._masked(value, scope)
         if isinstance(value, Call):
             return self._call(value, scope)
-        exact = value_of(value, scope)
+        exact = evaluate_tree(value, scope)
         if isinstance(value, Load):
             known = scope.errors.get(value.buffer) if scope.errors else None
             if known is None:
                 return exact, _ZERO
             errors = {**scope.values, value.buffer: known}
-            return exact, value_of(value, replace(scope, values=errors))
+            return exact, evaluate_tree(value, replace(scope, values=errors))
         if isinstance(value, Accumulator):
             return exact, scope.accumulator_errors.get(value.name, _ZERO)
         assert isinstance(value, Const | IndexValue)
@@ -86,28 +93,28 @@ class _Analysis:
 
     def _cast(self, value: Cast, scope: Scope) -> tuple[Array, Array]:
         source, target = value.value.dtype, value.dtype
-        given, error = self.of(value.value, scope)
-        exact = converted(given, target)
+        given, error = self.analyze(value.value, scope)
+        exact = convert(given, target)
         if value.decides:
-            exact = rounded(exact, target)
+            exact = round_to_dtype(exact, target)
         if target.is_float8 or not (source.is_float and target.is_float):
-            moved = _difference(lambda one: converted(one, target), (given,), 0, error, exact)
+            moved = _difference(lambda one: convert(one, target), (given,), 0, error, exact)
             return exact, moved + (_rounding(exact, target) if source.is_integer else _ZERO)
-        narrower = target.eps > source.compute.eps or target.eps > source.eps
+        narrower = target.eps > source.compute_dtype.eps or target.eps > source.eps
         return exact, error + (target.eps * _size(exact) if narrower else _ZERO)
 
     def _masked(self, value: Masked, scope: Scope) -> tuple[Array, Array]:
-        condition = value_of(value.condition, scope)
-        inside = self.of(value.value, only_where(condition, scope))
-        other = self.of(value.other, only_where(~condition, scope))
+        condition = evaluate_tree(value.condition, scope)
+        inside = self.analyze(value.value, restrict_scope(condition, scope))
+        other = self.analyze(value.other, restrict_scope(~condition, scope))
         exact, error = (np.where(condition, a, b) for a, b in zip(inside, other, strict=True))
         return exact, error
 
     def _call(self, value: Call, scope: Scope) -> tuple[Array, Array]:
         function = FUNCTIONS[value.op]
-        found = [self.of(argument, scope) for argument in value.args]
+        found = [self.analyze(argument, scope) for argument in value.args]
         if function.result is Result.BITS:
-            return value_of(value, scope), _ZERO
+            return evaluate_tree(value, scope), _ZERO
         arguments = tuple(exact for exact, _ in found)
         with np.errstate(all="ignore"):
             exact = np.asarray(function.numpy(*arguments))
@@ -123,10 +130,10 @@ class _Analysis:
         """What the function itself rounds."""
         if not call.dtype.is_float or call.op in EXACT:
             return _ZERO
-        eps, size = call.dtype.compute.eps, _size(exact)
+        eps, size = call.dtype.compute_dtype.eps, _size(exact)
         if call.op in _ARITHMETIC:
             return eps * size
-        if self._fast and call.dtype.compute is DType.F32:
+        if self._fast and call.dtype.compute_dtype is DType.F32:
             return np.maximum(_FAST * size, _FAST_ABSOLUTE)
         return eps * size * (_OF_DIVISIONS if call.op in _DIVISIONS else _OF_FUNCTIONS)
 
@@ -140,7 +147,7 @@ def _rounding(exact: Array, dtype: DType) -> Array:
     if not dtype.is_float:
         return _ZERO
     with np.errstate(all="ignore"):
-        held = np.asarray(exact).astype(dtype.compute.numpy).astype(np.float64)
+        held = np.asarray(exact).astype(dtype.compute_dtype.numpy).astype(np.float64)
         return np.nan_to_num(np.abs(held - exact), nan=0.0, posinf=0.0)
 
 
@@ -261,7 +268,7 @@ def scattered_error(
     np.add.at(squares, place, np.square(_size(value)))
     np.add.at(carried, place, errors)
     total = made.reshape(-1)
-    eps = operation.value.dtype.compute.eps
+    eps = operation.value.dtype.compute_dtype.eps
     if operation.kind not in (ReductionKind.SUM, ReductionKind.PROD):
         return carried.reshape(made.shape)
     # What the place held before is one term more.
@@ -273,7 +280,7 @@ def scored_error(
     operation: Attention, q: Array, k: Array, products: Array, scores: Array, errors: list[Array]
 ) -> Array:
     """Of attention's scores: ``products`` as they are scaled, then capped and masked."""
-    eps, keys = operation.q.dtype.compute.eps, np.swapaxes(k, -1, -2)
+    eps, keys = operation.q.dtype.compute_dtype.eps, np.swapaxes(k, -1, -2)
     scale = abs(operation.scale)
     error = scale * product_error(q, keys, products / (operation.scale or 1.0), eps)
     error = error + scale * operand_error(q, keys, errors[0], np.swapaxes(errors[1], -1, -2))
@@ -291,7 +298,7 @@ def averaged_error(
     the values' type for the products."""
     dtype = operation.v.dtype
     weights = np.nan_to_num(weights)
-    eps = dtype.compute.eps
+    eps = dtype.compute_dtype.eps
     own = np.maximum(scored, 0) + (_OF_FUNCTIONS * eps if dtype.eps == eps else _FAST)
     relative = np.nan_to_num(weights * own)
     error = relative @ _size(v) + relative.sum(-1, keepdims=True) * _size(result)

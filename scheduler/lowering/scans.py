@@ -16,56 +16,60 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import promoted, stored
+from scheduler.lowering.pointwise import materialize, promoted_type
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.views import axis, cut
+from scheduler.lowering.views import normalize_dim, slice_dim
 
 _ONE = sympy.Integer(1)
 _ZERO = sympy.Integer(0)
 
 
-def running(b: Builder, tensor: Tensor, dim: int, kind: ReductionKind, dtype: DType) -> Tensor:
+def running_reduction(
+    b: Builder, tensor: Tensor, dim: int, kind: ReductionKind, dtype: DType
+) -> Tensor:
     """``kind`` of the elements along ``dim`` up to each."""
     if tensor.size[dim] == 1:
         held = tensor.at
-        return stored(b, Tensor(tensor.size, dtype, lambda i: trees.held(held(i), dtype)))
+        return materialize(b, Tensor(tensor.size, dtype, lambda i: trees.upcast(held(i), dtype)))
     return b.scan(tensor.size, dim, kind, tensor.at, dtype)
 
 
-def extreme(kind: ReductionKind) -> Callable[..., Any]:
+def cummax_or_cummin(kind: ReductionKind) -> Callable[..., Any]:
     """cummax and cummin: the greatest so far and where it stood last. A NaN stays, and is found
     again at every further NaN."""
 
     def rule(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if self.rank == 0:
-            axis(dim, 1)
+            normalize_dim(dim, 1)
             return self, full((), 0, DType.I64)
-        at = axis(dim, self.rank)
-        best = running(b, self, at, kind, self.dtype)
+        at = normalize_dim(dim, self.rank)
+        best = running_reduction(b, self, at, kind, self.dtype)
 
         def place(index: Index) -> Value:
-            x, top = trees.held(self.at(index), self.dtype), best.at(index)
-            found = call("eq", x, trees.held(top, self.dtype))
+            x, top = trees.upcast(self.at(index), self.dtype), best.at(index)
+            found = call("eq", x, trees.upcast(top, self.dtype))
             if self.dtype.is_float:
                 found = call("logical_or", found, call("isnan", x))
             here, zero = trees.index_value(index[at]), const(0, DType.I64)
             return call("where", found, here, zero)
 
         places = Tensor(self.size, DType.I64, place)
-        return best, running(b, places, at, ReductionKind.MAX, DType.I64)
+        return best, running_reduction(b, places, at, ReductionKind.MAX, DType.I64)
 
     return rule
 
 
 def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     if self.rank == 0:
-        axis(dim, 1)
+        normalize_dim(dim, 1)
         return self
     if self.dtype.is_complex:
-        return _logcumsumexp_of_complex(b, self, axis(dim, self.rank))
-    return running(b, self, axis(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype)
+        return _logcumsumexp_of_complex(b, self, normalize_dim(dim, self.rank))
+    return running_reduction(
+        b, self, normalize_dim(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype
+    )
 
 
 _MANY = 4096  # numbers of which each one sums up all before it
@@ -87,7 +91,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
     turn = const(2 * math.pi, real)
 
     def part(which: str, tensor: Tensor, index: Index) -> Value:
-        return call(which, trees.held(tensor.at(index), held))
+        return call(which, trees.upcast(tensor.at(index), held))
 
     def turns(angle: Value, index: Index) -> Value:
         """How many turns an angle is from the plain one here."""
@@ -95,7 +99,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
 
     def after_first(index: Index, value: Callable[[Index], Value], first: Value) -> Value:
         before = (*index[:dim], index[dim] - 1, *index[dim + 1 :])
-        return trees.masked(trees.less(_ZERO, index[dim]), value(before), first)
+        return trees.masked_value(trees.less_than(_ZERO, index[dim]), value(before), first)
 
     def begins(index: Index) -> Value:
         anew = after_first(
@@ -110,8 +114,10 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
             index, lambda before: turns(part("imag", plain, before), index), const(0, real)
         )
 
-    starts = running(b, Tensor(size, DType.I64, begins), dim, ReductionKind.MAX, DType.I64)
-    gone = running(b, Tensor(size, real, going_on), dim, ReductionKind.SUM, real)
+    starts = running_reduction(
+        b, Tensor(size, DType.I64, begins), dim, ReductionKind.MAX, DType.I64
+    )
+    gone = running_reduction(b, Tensor(size, real, going_on), dim, ReductionKind.SUM, real)
 
     def at_start(index: Index, start: Expr) -> Value:
         there = (*index[:dim], start, *index[dim + 1 :])
@@ -126,7 +132,7 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
             call("add", part("imag", plain, index), angle),
         )
 
-    return stored(b, Tensor(size, held, turned))
+    return materialize(b, Tensor(size, held, turned))
 
 
 def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
@@ -134,18 +140,18 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
     held, real = x.dtype, x.dtype.real
 
     def at(index: Index, place: Expr) -> Value:
-        return trees.held(x.at((*index[:dim], place, *index[dim + 1 :])), held)
+        return trees.upcast(x.at((*index[:dim], place, *index[dim + 1 :])), held)
 
-    parts = Tensor(x.size, real, lambda i: call("real", trees.held(x.at(i), held)))
-    top = running(b, parts, dim, ReductionKind.MAX, real)
+    parts = Tensor(x.size, real, lambda i: call("real", trees.upcast(x.at(i), held)))
+    top = running_reduction(b, parts, dim, ReductionKind.MAX, real)
 
     def finite(index: Index) -> Value:
         greatest = top.at(index)
-        return trees.held(call("where", call("isinf", greatest), const(0, real), greatest), held)
+        return trees.upcast(call("where", call("isinf", greatest), const(0, real), greatest), held)
 
     def term(index: Index, inner: Index) -> Value:
         power = call("exp", call("sub", at(index, inner[0]), finite(index)))
-        return trees.masked(trees.less(inner[0], index[dim] + 1), power, const(0, held))
+        return trees.masked_value(trees.less_than(inner[0], index[dim] + 1), power, const(0, held))
 
     return b.reduction(
         x.size,
@@ -161,23 +167,23 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
 def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
     """Twice the areas of the trapezoids between neighbours along ``dim``, of width 1 without
     ``x``; those of integers are integers, as torch has them."""
-    dtype = y.dtype if x is None else promoted((y, x))
-    at = axis(dim, y.rank)
+    dtype = y.dtype if x is None else promoted_type((y, x))
+    at = normalize_dim(dim, y.rank)
     length = y.size[at] - 1 if y.size[at] != 0 else _ZERO
-    first, second = cut(y, at, _ZERO, length), cut(y, at, _ONE, length)
+    first, second = slice_dim(y, at, _ZERO, length), slice_dim(y, at, _ONE, length)
 
     def step(index: Index, start: Expr) -> Value:
         here = (*index[:at], index[at] + start, *index[at + 1 :])
         place = here[at : at + 1] if x.rank == 1 else here[y.rank - x.rank :]
         inside = tuple(_ZERO if e == 1 else i for e, i in zip(x.size, place, strict=True))
-        return trees.held(x.at(inside), x.dtype)
+        return trees.upcast(x.at(inside), x.dtype)
 
     def area(index: Index) -> Value:
-        both = call("add", *(trees.held(part.at(index), y.dtype) for part in (first, second)))
+        both = call("add", *(trees.upcast(part.at(index), y.dtype) for part in (first, second)))
         if x is None:
             return both
         width = call("sub", step(index, _ONE), step(index, _ZERO))
-        return call("mul", trees.held(both, dtype), trees.held(width, dtype))
+        return call("mul", trees.upcast(both, dtype), trees.upcast(width, dtype))
 
     return Tensor(first.size, dtype, area)
 
@@ -189,12 +195,12 @@ def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) 
     return reduce(
         b,
         areas,
-        (axis(dim, y.rank),),
+        (normalize_dim(dim, y.rank),),
         ReductionKind.SUM,
         dtype=meta.dtype,
         accumulate=accumulator_type(areas.dtype),
         size=meta.size,
-        after=lambda acc, _: _halved(trees.held(acc, meta.dtype), x, dx),
+        after=lambda acc, _: _halved(trees.upcast(acc, meta.dtype), x, dx),
     )
 
 
@@ -210,18 +216,18 @@ def cumulative_trapezoid(
     """Its running form."""
     meta = b.meta()
     areas = _areas(y, x, dim)
-    at = axis(dim, y.rank)
+    at = normalize_dim(dim, y.rank)
     if x is None:
         scaled = Tensor(
             areas.size,
             meta.dtype,
-            lambda i: _halved(trees.held(areas.at(i), meta.dtype), x, dx),
+            lambda i: _halved(trees.upcast(areas.at(i), meta.dtype), x, dx),
         )
-        return running(b, scaled, at, ReductionKind.SUM, meta.dtype)
+        return running_reduction(b, scaled, at, ReductionKind.SUM, meta.dtype)
     whole = areas.dtype if areas.dtype.is_inexact else DType.I64
-    sums = running(b, areas, at, ReductionKind.SUM, whole)
+    sums = running_reduction(b, areas, at, ReductionKind.SUM, whole)
     read = sums.at
-    return stored(
+    return materialize(
         b,
-        Tensor(sums.size, meta.dtype, lambda i: _halved(trees.held(read(i), meta.dtype), x, dx)),
+        Tensor(sums.size, meta.dtype, lambda i: _halved(trees.upcast(read(i), meta.dtype), x, dx)),
     )

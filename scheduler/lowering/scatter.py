@@ -39,28 +39,28 @@ class Sources:
     condition: Reader | None = None
 
 
-def held_as(dtype: DType) -> DType:
+def combine_dtype(dtype: DType) -> DType:
     """The type in which values of a type are combined: f32 for narrower floats (rounded once, at
     the end), i32 for small integers and booleans, i64 for unsigned ones of its size."""
-    wide = dtype.compute
+    wide = dtype.compute_dtype
     return wide if wide in ATOMIC else DType.I64 if wide.itemsize >= 4 else DType.I32
 
 
-def combined(
+def combine(
     b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader | None = None
 ) -> Tensor:
     """``self`` with every source combined into its place; ``begin`` in place of ``self``'s own
     elements. The elements are not rounded to the 16-bit floats yet: they are so when stored."""
     if self.dtype.is_complex:
         return _combined_parts(b, self, kind, sources, begin or self.at)
-    held = held_as(self.dtype)
+    held = combine_dtype(self.dtype)
     if self.dtype is DType.U64 and kind in (ReductionKind.MAX, ReductionKind.MIN):
         raise Unsupported("the greatest or least of unsigned integers of 64 bits at one place")
     if self.dtype is DType.BOOL:
         kind = _BOOL_KINDS.get(kind, kind)
 
     def wide(read: Reader) -> Reader:
-        return lambda i: trees.held(read(i), held)
+        return lambda i: trees.upcast(read(i), held)
 
     made = b.scatter(
         self.size,
@@ -74,7 +74,7 @@ def combined(
     )
     if held is self.dtype:
         return made
-    return Tensor(self.size, self.dtype, lambda i: narrowed(made.at(i), self.dtype))
+    return Tensor(self.size, self.dtype, lambda i: from_combine_dtype(made.at(i), self.dtype))
 
 
 def _combined_parts(
@@ -86,10 +86,10 @@ def _combined_parts(
     dtype = self.dtype
 
     def part(name: str, read: Reader) -> Reader:
-        return lambda i: trees.call(name, trees.held(read(i), dtype))
+        return lambda i: trees.call(name, trees.upcast(read(i), dtype))
 
     real, imaginary = (
-        combined(
+        combine(
             b,
             Tensor(self.size, dtype.real, part(name, self.at)),
             kind,
@@ -101,14 +101,14 @@ def _combined_parts(
     return Tensor(self.size, dtype, lambda i: trees.call("complex", real.at(i), imaginary.at(i)))
 
 
-def narrowed(value: Value, dtype: DType) -> Value:
+def from_combine_dtype(value: Value, dtype: DType) -> Value:
     """A value of the type in which it was combined, as kernels hold its own."""
     if dtype is DType.BOOL:
         return trees.call("ne", value, trees.const(0, value.dtype))
-    return trees.held(value, dtype)
+    return trees.upcast(value, dtype)
 
 
-def neutral(kind: ReductionKind, dtype: DType) -> Value:
+def neutral_element(kind: ReductionKind, dtype: DType) -> Value:
     """What changes nothing by being combined with a value of a type."""
     if kind in (ReductionKind.SUM, ReductionKind.PROD):
         return trees.const(int(kind is ReductionKind.PROD), dtype)
@@ -122,7 +122,7 @@ def neutral(kind: ReductionKind, dtype: DType) -> Value:
     return trees.const(low + 2**bits - 1 if greatest else low, dtype)
 
 
-def counted(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
+def count_sources(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
     """How many sources reach each place."""
     dtype = _numbering(product(sources.size), b)
     return b.scatter(
@@ -137,7 +137,7 @@ def counted(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
     )
 
 
-def last(
+def last_source(
     b: Builder,
     size: tuple[Expr, ...],
     sources: Sources,
@@ -146,7 +146,7 @@ def last(
 ) -> Tensor:
     """The number of the last source that reaches each place, -1 for none: its row-major one, or
     ``number`` of its index, which is below ``count``."""
-    numbered = number or (lambda i: flat(i, sources.size))
+    numbered = number or (lambda i: flatten_index(i, sources.size))
     dtype = _numbering(product(sources.size) if count is None else count, b)
     return b.scatter(
         size,
@@ -155,12 +155,12 @@ def last(
         lambda _: trees.const(-1, dtype),
         sources.size,
         sources.places,
-        lambda i: trees.held(trees.index_value(numbered(i)), dtype),
+        lambda i: trees.upcast(trees.index_value(numbered(i)), dtype),
         sources.condition,
     )
 
 
-def overwritten(
+def overwrite(
     b: Builder,
     self: Tensor,
     keys: Sequence[int],
@@ -175,21 +175,23 @@ def overwritten(
     index of ``self``.
     """
     extents = tuple(self.size[d] for d in keys)
-    winner = last(b, extents, Sources(size, places, value=lambda _: trees.const(0, DType.I64)))
+    winner = last_source(
+        b, extents, Sources(size, places, value=lambda _: trees.const(0, DType.I64))
+    )
 
     def read(i: Index) -> Value:
         key = tuple(i[d] for d in keys)
         number = winner.at(key)
         reached = trees.call("ge", number, trees.const(0, number.dtype))
         brought = b.indirect(
-            winner, key, product(size), lambda n: value(split(n, size), i), wrap=False
+            winner, key, product(size), lambda n: value(unflatten_index(n, size), i), wrap=False
         )
-        return trees.masked(reached, trees.held(brought, self.dtype), self.at(i))
+        return trees.masked_value(reached, trees.upcast(brought, self.dtype), self.at(i))
 
     return Tensor(self.size, self.dtype, read)
 
 
-def flat(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
+def flatten_index(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
     """The row-major number of an index."""
     number: Expr = sympy.Integer(0)
     for i, extent in zip(index, size, strict=True):
@@ -197,7 +199,7 @@ def flat(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
     return number
 
 
-def split(number: Expr, size: tuple[Expr, ...]) -> Index:
+def unflatten_index(number: Expr, size: tuple[Expr, ...]) -> Index:
     """The index with that row-major number."""
     index: list[Expr] = []
     for d, extent in enumerate(size):

@@ -14,17 +14,17 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import dims_of, full_index, reduce
+from scheduler.lowering.reductions import full_index, normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
 
-def log_softmax_of(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
+def lazy_log_softmax(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
     """(x - max) - log(sum), computed where it is read; the two reductions are in memory."""
-    return _normalised(b, tensor, dims, held, log=True, safe=False)
+    return _normalize(b, tensor, dims, held, log=True, safe=False)
 
 
-def _normalised(
+def _normalize(
     b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType, *, log: bool, safe: bool
 ) -> Tensor:
     """``safe``: 0 where all of a row is minus infinity, instead of NaN."""
@@ -56,7 +56,7 @@ def _normalised(
     )
 
     def read(index: Index) -> Value:
-        x = shifted(trees.held(tensor.at(index), held), index)
+        x = shifted(trees.upcast(tensor.at(index), held), index)
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
         if log:
             return call("sub", x, total.at(at))
@@ -70,8 +70,8 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
 
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
-        dims = dims_of(dim, self.rank)
-        made = _normalised(b, self, dims, meta.dtype.compute, log=log, safe=safe)
+        dims = normalize_dims(dim, self.rank)
+        made = _normalize(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
         return b.pointwise(meta.size, meta.dtype, made.at)
 
     return rule
@@ -80,8 +80,8 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
 def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """max + log(sum(exp(x - max))), an infinite maximum taken as 0 in the difference."""
     meta = b.meta()
-    held = meta.dtype.compute
-    dims = dims_of(dim, self.rank)
+    held = meta.dtype.compute_dtype
+    dims = normalize_dims(dim, self.rank)
 
     def finite(acc: Value, _: Index) -> Value:
         return call("where", call("isinf", acc), const(0, held.real), acc)
@@ -89,18 +89,18 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
     real = held.real
     sizes = self
     if self.dtype.is_complex:  # torch: shifted by the greatest real part
-        sizes = Tensor(self.size, real, lambda i: call("real", trees.held(self.at(i), held)))
+        sizes = Tensor(self.size, real, lambda i: call("real", trees.upcast(self.at(i), held)))
     top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, accumulate=real, after=finite)
     keeps = len(meta.size) == self.rank
 
     def shifted(value: Value, place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("exp", call("sub", value, trees.held(top.at(at), held)))
+        return call("exp", call("sub", value, trees.upcast(top.at(at), held)))
 
     def after(acc: Value, index: Index) -> Value:
         zeros = (sympy.Integer(0),) * len(dims)
         at = index if keeps else full_index(index, zeros, dims, self.rank, False)
-        return call("add", call("log", acc), trees.held(top.at(at), held))
+        return call("add", call("log", acc), trees.upcast(top.at(at), held))
 
     return reduce(
         b,

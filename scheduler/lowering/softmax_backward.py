@@ -11,7 +11,7 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
 
@@ -21,11 +21,11 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
-        held = output.dtype.compute
-        dims = dims_of(dim, output.rank)
+        held = output.dtype.compute_dtype
+        dims = normalize_dims(dim, output.rank)
 
         def weighed(value: Value, place: Index) -> Value:
-            return call("mul", value, trees.held(output.at(place), held))
+            return call("mul", value, trees.upcast(output.at(place), held))
 
         total = reduce(
             b,
@@ -39,7 +39,7 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
 
         def read(index: Index) -> Value:
             at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
-            g, y = (trees.held(t.at(index), held) for t in (grad_output, output))
+            g, y = (trees.upcast(t.at(index), held) for t in (grad_output, output))
             if log:
                 return call("sub", g, call("mul", call("exp", y), total.at(at)))
             return call("mul", y, call("sub", g, total.at(at)))

@@ -19,12 +19,12 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import ContradictionError
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.reductions import dims_of, reduce
-from scheduler.lowering.scans import running
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.reductions import normalize_dims, reduce
+from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.views import axis, cut, reshape
+from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
 _ZERO = sympy.Integer(0)
@@ -32,29 +32,29 @@ _ZERO = sympy.Integer(0)
 Sorted = tuple[Tensor, Tensor]
 
 
-def ordered(
+def sort_along(
     b: Builder, self: Tensor, dim: int, descending: bool = False, limit: Expr | None = None
 ) -> Sorted:
     """The tensor sorted along ``dim``, which a tensor without dimensions has too, as torch says."""
     if self.rank == 0:
-        axis(dim, 1)
+        normalize_dim(dim, 1)
         return self, full((), 0, DType.I64)
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     if limit is not None and is_nonnegative(limit - self.size[at] - 1, b.sizes):
         raise ContradictionError(f"{limit} of {self.size[at]} elements cannot be limit")
     return b.sort(self, at, descending=descending, limit=limit)
 
 
 def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False, **_: Any) -> Sorted:
-    return ordered(b, self, dim, bool(descending))
+    return sort_along(b, self, dim, bool(descending))
 
 
 def argsort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False, **_: Any) -> Tensor:
-    return ordered(b, self, dim, bool(descending))[1]
+    return sort_along(b, self, dim, bool(descending))[1]
 
 
 def msort(b: Builder, self: Tensor) -> Tensor:
-    return ordered(b, self, 0)[0]
+    return sort_along(b, self, 0)[0]
 
 
 def topk(
@@ -64,16 +64,16 @@ def topk(
     if self.rank == 0 and k == 0:
         size = b.meta().size
         return full(size, 0, self.dtype), full(size, 0, DType.I64)
-    return ordered(b, self, dim, bool(largest), as_expr(k))
+    return sort_along(b, self, dim, bool(largest), as_expr(k))
 
 
 def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
-    found = ordered(b, self, dim, limit=as_expr(k))
+    found = sort_along(b, self, dim, limit=as_expr(k))
     if self.rank == 0:
         return found
-    at, last = axis(dim, self.rank), as_expr(k) - 1
-    b.need_elements(self.size, (at,))
-    values, indices = (cut(part, at, last, _ONE) for part in found)
+    at, last = normalize_dim(dim, self.rank), as_expr(k) - 1
+    b.require_nonempty(self.size, (at,))
+    values, indices = (slice_dim(part, at, last, _ONE) for part in found)
     size = b.meta().size
     return reshape(b, values, size), reshape(b, indices, size)
 
@@ -85,26 +85,28 @@ def median(*, ignores_nan: bool) -> Callable[..., Any]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         assert b.node is not None
         if len(b.node.outputs) > 1:
-            b.need_elements(self.size, dims_of(dim, self.rank))
-            return _middle(b, self, int(dim), ignores_nan)
+            b.require_nonempty(self.size, normalize_dims(dim, self.rank))
+            return _median(b, self, int(dim), ignores_nan)
         count = product(self.size)
         if count == 0:
             return full((), float("nan") if self.dtype.is_float else 0, self.dtype)
-        return _middle(b, reshape(b, self, (count,)), 0, ignores_nan)[0]
+        return _median(b, reshape(b, self, (count,)), 0, ignores_nan)[0]
 
     return rule
 
 
-def _middle(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
+def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
     size = b.meta().size
     if self.rank == 0:
-        return ordered(b, self, dim)
-    at = axis(dim, self.rank)
+        return sort_along(b, self, dim)
+    at = normalize_dim(dim, self.rank)
     length = self.size[at]
     middle = FloorDiv(length - 1, as_expr(2))
     if not self.dtype.is_float:
-        found = ordered(b, self, at, limit=middle + 1)
-        values, indices = (_of_some(b, cut(part, at, middle, _ONE), length) for part in found)
+        found = sort_along(b, self, at, limit=middle + 1)
+        values, indices = (
+            _guard_empty(b, slice_dim(part, at, middle, _ONE), length) for part in found
+        )
         return reshape(b, values, size), reshape(b, indices, size)
     nans = _nans(b, self, at)
 
@@ -120,31 +122,33 @@ def _middle(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
         return call("where", some, numbers, trees.index_value(middle))
 
     places = Tensor(nans.size, DType.I64, place)
-    values, indices = (picked(b, part, at, places) for part in ordered(b, self, at))
+    values, indices = (take_place(b, part, at, places) for part in sort_along(b, self, at))
     return reshape(b, values, size), reshape(b, indices, size)
 
 
-def _of_some(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
+def _guard_empty(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
     """What is picked from rows of ``length`` elements; of rows that have none nothing is read."""
     if is_less(_ZERO, length, b.sizes):
         return tensor
     nothing = const(float("nan") if tensor.dtype.is_float else 0, tensor.dtype)
-    some = trees.less(_ZERO, length)
-    return Tensor(tensor.size, tensor.dtype, lambda i: trees.masked(some, tensor.at(i), nothing))
+    some = trees.less_than(_ZERO, length)
+    return Tensor(
+        tensor.size, tensor.dtype, lambda i: trees.masked_value(some, tensor.at(i), nothing)
+    )
 
 
 def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
     """How many NaNs each row has; the row's dimension stays as 1."""
 
     def is_nan(index: Index) -> Value:
-        value = trees.held(self.at(index), self.dtype)
-        return trees.held(call("isnan", value), DType.I64)
+        value = trees.upcast(self.at(index), self.dtype)
+        return trees.upcast(call("isnan", value), DType.I64)
 
     flags = Tensor(self.size, DType.I64, is_nan)
     return reduce(b, flags, (dim,), ReductionKind.SUM, dtype=DType.I64, accumulate=DType.I64)
 
 
-def picked(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
+def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
     """The element of each row at its place; the row's dimension stays as 1."""
 
     def read(i: Index) -> Value:
@@ -157,28 +161,30 @@ def picked(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
         )
 
     made = Tensor(places.size, tensor.dtype, read)
-    return stored(b, _of_some(b, made, tensor.size[dim]))
+    return materialize(b, _guard_empty(b, made, tensor.size[dim]))
 
 
 def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent value, the smallest of several, and the last place where it stands."""
     if self.rank == 0:
-        return ordered(b, self, dim)
-    at = axis(dim, self.rank)
-    b.need_elements(self.size, (at,))
-    values, indices = ordered(b, self, at)
+        return sort_along(b, self, dim)
+    at = normalize_dim(dim, self.rank)
+    b.require_nonempty(self.size, (at,))
+    values, indices = sort_along(b, self, at)
 
     def start(index: Index) -> Value:
         """The place of an element that begins a run of equals, else 0."""
         here = index[at]
-        own = trees.held(values.at(index), self.dtype)
+        own = trees.upcast(values.at(index), self.dtype)
         before = values.at((*index[:at], here - 1, *index[at + 1 :]))
-        inside = trees.less(_ZERO, here)
-        differs = call("ne", own, trees.held(before, self.dtype))
-        begins = trees.masked(inside, differs, const(False, DType.BOOL))
+        inside = trees.less_than(_ZERO, here)
+        differs = call("ne", own, trees.upcast(before, self.dtype))
+        begins = trees.masked_value(inside, differs, const(False, DType.BOOL))
         return call("where", begins, trees.index_value(here), const(0, DType.I64))
 
-    starts = running(b, Tensor(self.size, DType.I64, start), at, ReductionKind.MAX, DType.I64)
+    starts = running_reduction(
+        b, Tensor(self.size, DType.I64, start), at, ReductionKind.MAX, DType.I64
+    )
 
     def length(index: Index) -> Value:
         return call("sub", trees.index_value(index[at]), starts.at(index))
@@ -191,7 +197,7 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         dtype=DType.I64,
         accumulate=DType.I64,
     )
-    made = (picked(b, part, at, longest) for part in (values, indices))
+    made = (take_place(b, part, at, longest) for part in (values, indices))
     size = b.meta().size
     return tuple(reshape(b, part, size) for part in made)
 
@@ -207,10 +213,10 @@ def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
     ) -> Tensor:
         flat = dim is None or self.rank == 0
         tensor = reshape(b, self, (product(self.size),)) if flat else self
-        at = 0 if flat else axis(dim, self.rank)
-        b.need_elements(tensor.size, (at,))
+        at = 0 if flat else normalize_dim(dim, self.rank)
+        b.require_nonempty(tensor.size, (at,))
         made = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
-        return stored(b, made.result())
+        return materialize(b, made.result())
 
     return rule
 
@@ -254,14 +260,14 @@ class _Quantile:
         """Where between the elements of the row, from 0 to the last one's."""
         held, zero = self._dtype, const(0.0, self._dtype)
         if isinstance(self._q, Tensor):
-            q = trees.held(self._q.at(lead), held)
+            q = trees.upcast(self._q.at(lead), held)
         else:
             q = const(float(self._q), held)
         nans = self._nans.at((*row[: self._dim], sympy.Integer(0), *row[self._dim :]))
-        last = trees.cast(trees.index_value(self._length - 1), held.compute)
+        last = trees.cast(trees.index_value(self._length - 1), held.compute_dtype)
         if self._ignores_nan:
             others = call("sub", trees.index_value(self._length - 1), nans)
-            number = trees.cast(call("maximum", others, const(0, DType.I64)), held.compute)
+            number = trees.cast(call("maximum", others, const(0, DType.I64)), held.compute_dtype)
             place = call("mul", q, number)
         else:
             some = call("gt", nans, const(0, DType.I64))
@@ -277,4 +283,4 @@ class _Quantile:
             lambda x: self._rows.at((*row[: self._dim], x, *row[self._dim :])),
             wrap=False,
         )
-        return trees.held(read, self._dtype)
+        return trees.upcast(read, self._dtype)

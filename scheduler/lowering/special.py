@@ -13,7 +13,13 @@ from scheduler.ir.values import Call, Const, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import Argument, elementwise, of_extreme, promoted, two
+from scheduler.lowering.pointwise import (
+    Argument,
+    binary_function,
+    elementwise,
+    extreme_function,
+    promoted_type,
+)
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.trees import call, const
 
@@ -24,7 +30,7 @@ def _times(x: Value, factor: float) -> Value:
     return call("mul", x, const(factor, x.dtype))
 
 
-def _is(x: Value, number: float) -> Value:
+def _equals(x: Value, number: float) -> Value:
     return call("eq", x, const(number, x.dtype))
 
 
@@ -44,16 +50,16 @@ def x_times_log(log: str) -> Callable[..., Tensor]:
 
     def function(x: Value, y: Value) -> Value:
         product = call("mul", x, call(log, y))
-        result = call("where", _is(x, 0), const(0, x.dtype), product)
+        result = call("where", _equals(x, 0), const(0, x.dtype), product)
         return call("where", call("isnan", y), y, result)
 
-    return two(function)
+    return binary_function(function)
 
 
 def entr(x: Value) -> Value:
     """-x log(x); 0 at 0, minus infinity below."""
     inside = call("neg", call("mul", x, call("log", x)))
-    below = call("where", _is(x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
+    below = call("where", _equals(x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
     positive = call("gt", x, const(0, x.dtype))
     return call("where", call("isnan", x), x, call("where", positive, inside, below))
 
@@ -61,16 +67,18 @@ def entr(x: Value) -> Value:
 def sinc(x: Value) -> Value:
     """sin(pi x) / (pi x); 1 at 0."""
     turned = _times(x, math.pi)
-    return call("where", _is(x, 0), const(1, x.dtype), call("truediv", call("sin", turned), turned))
+    return call(
+        "where", _equals(x, 0), const(1, x.dtype), call("truediv", call("sin", turned), turned)
+    )
 
 
 def spherical_bessel_j0(x: Value) -> Value:
     """sin(x) / x; 1 at 0, 0 at infinity."""
-    whole = call("where", _is(x, 0), const(1, x.dtype), call("truediv", call("sin", x), x))
+    whole = call("where", _equals(x, 0), const(1, x.dtype), call("truediv", call("sin", x), x))
     return call("where", call("isinf", x), const(0, x.dtype), whole)
 
 
-def of_x(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
+def x_function(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
     """A function of the element's tree, of an argument that is called ``x``."""
 
     def rule(b: Builder, x: Tensor) -> Tensor:
@@ -137,22 +145,22 @@ def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, ``values`` at 0."""
 
     def function(x: Value, y: Value) -> Value:
-        above = trees.held(call("gt", x, const(0, x.dtype)), y.dtype)
-        return call("where", _is(x, 0), y, above)
+        above = trees.upcast(call("gt", x, const(0, x.dtype)), y.dtype)
+        return call("where", _equals(x, 0), y, above)
 
     return elementwise(b, (self, values), function)
 
 
-def extreme_number(op: str) -> Callable[..., Tensor]:
+def fmax_or_fmin(op: str) -> Callable[..., Tensor]:
     """fmax, fmin: of a number and a NaN, the number."""
 
     def function(x: Value, y: Value) -> Value:
-        result = call(of_extreme(op, x.dtype), x, y)
+        result = call(extreme_function(op, x.dtype), x, y)
         if not x.dtype.is_float:
             return result
         return call("where", call("isnan", x), y, call("where", call("isnan", y), x, result))
 
-    return two(function)
+    return binary_function(function)
 
 
 def signbit(b: Builder, self: Tensor) -> Tensor:
@@ -169,13 +177,13 @@ def signbit(b: Builder, self: Tensor) -> Tensor:
     return elementwise(b, (self,), lambda x: call("lt", x, const(0, x.dtype)), self.dtype)
 
 
-def infinite(number: float) -> Callable[..., Tensor]:
+def signed_inf_test(number: float) -> Callable[..., Tensor]:
     """isposinf, isneginf."""
 
     def rule(b: Builder, self: Tensor) -> Tensor:
         if not self.dtype.is_float:
             return Tensor(self.size, DType.BOOL, lambda _: Const(False, DType.BOOL))
-        return elementwise(b, (self,), lambda x: _is(x, number), self.dtype)
+        return elementwise(b, (self,), lambda x: _equals(x, number), self.dtype)
 
     return rule
 
@@ -210,7 +218,7 @@ def isclose(
     equal_nan: bool = False,
 ) -> Tensor:
     """``|x - y| <= atol + rtol |y|``, and what is equal."""
-    dtype = promoted((self, other))
+    dtype = promoted_type((self, other))
     held = dtype if dtype.is_float else DType.F64
 
     def function(x: Value, y: Value) -> Value:
@@ -270,7 +278,7 @@ def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     dtype = b.meta().dtype
     if dtype.is_float8:
         raise Unsupported(f"the next number in {dtype.label}")
-    if dtype.compute is not dtype:
+    if dtype.compute_dtype is not dtype:
         return elementwise(b, (self, other), lambda x, y: _next_narrow(x, y, dtype))
     return elementwise(b, (self, other), lambda x, y: call("nextafter", x, y))
 
@@ -295,7 +303,7 @@ def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
     up = call("where", greatest, const(math.inf, x.dtype), stepped(1, "lt"))
     moved = call("where", away, up, stepped(-1, "le"))
     moved = call("copysign", moved, x)
-    moved = call("where", _is(x, 0), call("copysign", const(least, x.dtype), y), moved)
+    moved = call("where", _equals(x, 0), call("copysign", const(least, x.dtype), y), moved)
     largest = call("copysign", const(dtype.largest, x.dtype), x)
     moved = call("where", call("isinf", x), largest, moved)
     moved = call("where", call("eq", x, y), y, moved)
@@ -311,7 +319,7 @@ def lcm(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
     def function(x: Value, y: Value) -> Value:
         common = call("gcd", x, y)
-        none = _is(common, 0)
+        none = _equals(common, 0)
         divisor = call("where", none, const(1, x.dtype), common)
         product = call("abs", call("mul", call("truncdiv", x, divisor), y))
         return call("where", none, const(0, x.dtype), product)

@@ -10,13 +10,13 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.reductions import normalize_dims, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
 
 def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    dims = dims_of(dim, self.rank)
+    dims = normalize_dims(dim, self.rank)
     kinds = (ReductionKind.MIN, ReductionKind.MAX)
     if self.dtype is DType.BOOL:
         kinds = (ReductionKind.ALL, ReductionKind.ANY)
@@ -27,7 +27,7 @@ def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) ->
             dims,
             kind,
             dtype=self.dtype,
-            accumulate=self.dtype.compute,
+            accumulate=self.dtype.compute_dtype,
             size=b.meta(output).size,
         )
         for output, kind in enumerate(kinds)
@@ -36,13 +36,13 @@ def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) ->
 
 def count_nonzero(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
     def is_set(index: Index) -> Value:
-        value = trees.held(self.at(index), self.dtype)
-        return trees.held(call("ne", value, const(0, self.dtype)), DType.I64)
+        value = trees.upcast(self.at(index), self.dtype)
+        return trees.upcast(call("ne", value, const(0, self.dtype)), DType.I64)
 
     return reduce(
         b,
         Tensor(self.size, DType.I64, is_set),
-        dims_of(dim, self.rank),
+        normalize_dims(dim, self.rank),
         ReductionKind.SUM,
         dtype=DType.I64,
         accumulate=DType.I64,

@@ -15,8 +15,8 @@ from scheduler.ir.index.simplify import product
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.scatter import flat, overwritten, split
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.scatter import flatten_index, overwrite, unflatten_index
 from scheduler.lowering.tensor import Index, Tensor
 
 
@@ -24,8 +24,8 @@ def as_strided(
     b: Builder, self: Tensor, size: Any, stride: Any, storage_offset: Any = None
 ) -> Tensor:
     """out[i] = memory[offset + sum of i * stride]"""
-    line = _line(b, self)
-    at = _places(b, line, size, stride, storage_offset)
+    line = _flat_memory(b, self)
+    at = _strided_offset(b, line, size, stride, storage_offset)
     return line.view(tuple(map(as_expr, size)), lambda i: (at(i),))
 
 
@@ -36,22 +36,22 @@ def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Ten
         raise Unsupported("a tensor that is resized into another order of memory")
     if size == self.size:
         return self
-    return as_strided(b, self, size, layout.contiguous(size))
+    return as_strided(b, self, size, layout.contiguous_strides(size))
 
 
 def as_strided_scatter(
     b: Builder, self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None
 ) -> Tensor:
     """A copy of ``self`` with ``src`` written through such a view; of equal places the last."""
-    line = _line(b, self)
-    at = _places(b, line, size, stride, storage_offset)
-    made = overwritten(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
-    order = _order(b, _meta(b))
+    line = _flat_memory(b, self)
+    at = _strided_offset(b, line, size, stride, storage_offset)
+    made = overwrite(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
+    order = _memory_order(b, _meta(b))
 
     def back(i: Index) -> Index:
-        return (flat([i[d] for d in order], [self.size[d] for d in order]),)
+        return (flatten_index([i[d] for d in order], [self.size[d] for d in order]),)
 
-    return stored(b, made.view(self.size, back))
+    return materialize(b, made.view(self.size, back))
 
 
 def _meta(b: Builder) -> TensorMeta:
@@ -67,29 +67,29 @@ def _meta(b: Builder) -> TensorMeta:
     return meta
 
 
-def _order(b: Builder, meta: TensorMeta) -> list[int]:
+def _memory_order(b: Builder, meta: TensorMeta) -> list[int]:
     """The dimensions as they lie in memory, the widest steps first. ``Unsupported`` with gaps."""
     dims = [d for d in range(len(meta.size)) if meta.size[d] != 1]
-    ordered = sorted(dims, key=lambda d: (-layout.hint(meta.stride[d], b.hints), d))
-    strides = layout.permuted(meta.size, ordered)
-    if not layout.is_same(meta.size, meta.stride, strides):
+    ordered = sorted(dims, key=lambda d: (-layout.size_hint(meta.stride[d], b.hints), d))
+    strides = layout.permuted_strides(meta.size, ordered)
+    if not layout.is_same_layout(meta.size, meta.stride, strides):
         raise Unsupported("strides in memory with gaps, or that several elements share")
     return ordered
 
 
-def _line(b: Builder, tensor: Tensor) -> Tensor:
+def _flat_memory(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor's memory."""
-    order = _order(b, _meta(b))
+    order = _memory_order(b, _meta(b))
     sizes = tuple(tensor.size[d] for d in order)
 
     def index(i: Index) -> Index:
-        found = dict(zip(order, split(i[0], sizes), strict=True))
+        found = dict(zip(order, unflatten_index(i[0], sizes), strict=True))
         return tuple(found.get(d, sympy.Integer(0)) for d in range(tensor.rank))
 
     return tensor.view((product(tensor.size),), index)
 
 
-class _Places:
+class _StridedOffset:
     """The place in memory of an index of a view."""
 
     def __init__(self, offset: Expr, stride: Sequence[Expr]) -> None:
@@ -100,11 +100,13 @@ class _Places:
         return self._offset + sympy.Add(*steps)
 
 
-def _places(b: Builder, line: Tensor, size: Any, stride: Any, offset: Any) -> _Places:
+def _strided_offset(
+    b: Builder, line: Tensor, size: Any, stride: Any, offset: Any
+) -> _StridedOffset:
     """``Unsupported`` where the view cannot be shown to stay inside the memory."""
     sizes, steps = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
     first = as_expr(offset or 0)
-    places = _Places(first, steps)
+    places = _StridedOffset(first, steps)
     last = places(tuple(extent - 1 for extent in sizes))
     inside = all(is_nonnegative(one, b.sizes) for one in (first, *steps, line.size[0] - 1 - last))
     if not inside and not any(extent == 0 for extent in sizes):

@@ -19,7 +19,7 @@ ReadReduced: TypeAlias = Callable[[Index, Index], Value]
 #: Where an element goes, one place for each dimension: an expression, or an integer tree.
 Places: TypeAlias = Callable[[Index], Sequence[Expr | Value]]
 #: What becomes of the accumulator at an index of the result.
-After: TypeAlias = Callable[[Value, Index], Value]
+Epilogue: TypeAlias = Callable[[Value, Index], Value]
 
 
 @dataclass(frozen=True)

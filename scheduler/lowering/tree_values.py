@@ -16,12 +16,12 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import apply, evaluate
-from scheduler.ir.narrow import quantized
+from scheduler.ir.minifloat import round_to_minifloat
 from scheduler.ir.operations import Axis, Lowered
 from scheduler.ir.pointwise import FUNCTIONS, Result
-from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.roundings import Roundings
-from scheduler.ir.storage import rounded_storage, widen
+from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.rounding_noise import RoundingNoise
+from scheduler.ir.storage import encode_values, widen
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -43,11 +43,11 @@ class Scope:
     accumulators: Mapping[str, Array] | None = None
     used: Array | None = None
     indirect: Mapping[str, Array] | None = None
-    roundings: Roundings | None = None
+    roundings: RoundingNoise | None = None
     errors: dict[str, Array] | None = None
     accumulator_errors: Mapping[str, Array] = field(default_factory=dict)
 
-    def over(self, *axes: Axis, **accumulators: Array) -> Scope:
+    def with_grid(self, *axes: Axis, **accumulators: Array) -> Scope:
         return replace(self, grid=axes, accumulators=accumulators)
 
     def size(self, axis: Axis) -> int:
@@ -68,27 +68,29 @@ class Scope:
         return self.bindings[name]
 
 
-def full(value: Value, scope: Scope) -> Array:
+def evaluate_full(value: Value, scope: Scope) -> Array:
     """A tree over the scope's whole grid."""
-    return np.broadcast_to(value_of(value, scope), scope.shape)
+    return np.broadcast_to(evaluate_tree(value, scope), scope.shape)
 
 
-def value_of(value: Value, scope: Scope) -> Array:
+def evaluate_tree(value: Value, scope: Scope) -> Array:
     """A tree as an array that broadcasts to the grid."""
     if isinstance(value, Load):
         return _load(value, scope)
     if isinstance(value, Const):
         if value.dtype.is_integer:
-            return np.asarray(numerics.wrapped(int(value.value.real), value.dtype.wide))
-        return np.asarray(value.value, dtype=value.dtype.wide)
+            return np.asarray(
+                numerics.wrap_integer(int(value.value.real), value.dtype.reference_numpy)
+            )
+        return np.asarray(value.value, dtype=value.dtype.reference_numpy)
     if isinstance(value, IndexValue):
-        return np.asarray(index_of(value.expr, scope)).astype(value.dtype.wide)
+        return np.asarray(evaluate_index(value.expr, scope)).astype(value.dtype.reference_numpy)
     if isinstance(value, Cast):
-        cast = converted(value_of(value.value, scope), value.dtype)
+        cast = convert(evaluate_tree(value.value, scope), value.dtype)
         if value.decides:
-            cast = rounded(cast, value.dtype)
+            cast = round_to_dtype(cast, value.dtype)
         if scope.roundings and value.dtype in _RANGED:
-            return scope.roundings.of(cast, value.dtype, value.dtype.eps)
+            return scope.roundings.perturb(cast, value.dtype, value.dtype.eps)
         return cast
     if isinstance(value, Masked):
         return _masked(value, scope)
@@ -99,14 +101,14 @@ def value_of(value: Value, scope: Scope) -> Array:
 
 
 def _call(value: Call, scope: Scope) -> Array:
-    arguments = [value_of(argument, scope) for argument in value.args]
+    arguments = [evaluate_tree(argument, scope) for argument in value.args]
     if FUNCTIONS[value.op].result is Result.BITS:
-        bits = rounded_storage(arguments[0], value.args[0].dtype)
+        bits = encode_values(arguments[0], value.args[0].dtype)
         return widen(np.asarray(bits).view(value.dtype.numpy), value.dtype)
     with np.errstate(all="ignore"):
         result = np.asarray(FUNCTIONS[value.op].numpy(*arguments))
     if scope.roundings and value.dtype in _RANGED and value.op not in EXACT:
-        return scope.roundings.of(result, value.dtype)
+        return scope.roundings.perturb(result, value.dtype)
     return result
 
 
@@ -117,17 +119,19 @@ EXACT = frozenset(
 
 
 def _masked(value: Masked, scope: Scope) -> Array:
-    condition = value_of(value.condition, scope)
-    inside = value_of(value.value, only_where(condition, scope))
-    return np.where(condition, inside, value_of(value.other, only_where(~condition, scope)))
+    condition = evaluate_tree(value.condition, scope)
+    inside = evaluate_tree(value.value, restrict_scope(condition, scope))
+    return np.where(
+        condition, inside, evaluate_tree(value.other, restrict_scope(~condition, scope))
+    )
 
 
-def only_where(condition: Array, scope: Scope) -> Scope:
+def restrict_scope(condition: Array, scope: Scope) -> Scope:
     return replace(scope, used=condition if scope.used is None else scope.used & condition)
 
 
-def converted(array: Array, dtype: DType) -> Array:
-    host = np.dtype(dtype.wide)
+def convert(array: Array, dtype: DType) -> Array:
+    host = np.dtype(dtype.reference_numpy)
     if dtype is DType.BOOL:
         return np.asarray(array != 0)
     if np.iscomplexobj(array) and not dtype.is_complex:
@@ -135,32 +139,32 @@ def converted(array: Array, dtype: DType) -> Array:
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
         return np.asarray(numerics.to_integer(array, host))
     if dtype.is_float8:
-        return quantized(array, dtype)
+        return round_to_minifloat(array, dtype)
     return array.astype(host)
 
 
 def _load(load: Load, scope: Scope) -> Array:
     """The elements read, floats as float64."""
     array = scope.values[load.buffer]
-    plain = transposed(load, array, scope)
+    plain = transposed_view(load, array, scope)
     if plain is not None:
-        return _wide(plain)
+        return _as_float64(plain)
     if load.indirect:
         found = {
             i.symbol.name: indirect_places(i.value, i.size, i.wrap, scope) for i in load.indirect
         }
         scope = replace(scope, indirect={**(scope.indirect or {}), **found})
     if not load.index:
-        return _wide(array)
-    found_at = [np.asarray(index_of(expr, scope)) for expr in load.index]
-    places = [on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
+        return _as_float64(array)
+    found_at = [np.asarray(evaluate_index(expr, scope)) for expr in load.index]
+    places = [check_on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
     if not array.size:  # nothing of it is used: there is nothing to read in its place
         shape = np.broadcast_shapes(*(place.shape for place in places))
-        return _wide(np.zeros(shape, dtype=array.dtype))
-    return _wide(array[tuple(places)])
+        return _as_float64(np.zeros(shape, dtype=array.dtype))
+    return _as_float64(array[tuple(places)])
 
 
-def _wide(array: Array) -> Array:
+def _as_float64(array: Array) -> Array:
     return (
         array.astype(np.result_type(array, np.float64), copy=False)
         if np.issubdtype(array.dtype, np.inexact)
@@ -168,7 +172,7 @@ def _wide(array: Array) -> Array:
     )
 
 
-def on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
+def check_on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
     """Check that places lie on an axis where they are used; move the others onto it."""
     outside = (places < 0) | (places >= size)
     used = outside if scope.used is None else outside & scope.used
@@ -180,13 +184,13 @@ def on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
 def indirect_places(value: Value, size: Expr, wrap: bool, scope: Scope) -> Array:
     """Places read from a tensor: wrapped once if negative, then held on the axis."""
     extent = evaluate(size, scope.bindings)
-    places = value_of(value, scope).astype(np.int64)
+    places = evaluate_tree(value, scope).astype(np.int64)
     if wrap:
         places = np.where(places < 0, places + extent, places)
     return np.clip(places, 0, max(extent - 1, 0))
 
 
-def transposed(load: Load, array: Array, scope: Scope) -> Array | None:
+def transposed_view(load: Load, array: Array, scope: Scope) -> Array | None:
     """The array itself with its axes in the grid's order, where that is all an index asks for:
     no gather, no copy."""
     order = {axis.var: place for place, axis in enumerate(scope.grid)}
@@ -205,13 +209,13 @@ def transposed(load: Load, array: Array, scope: Scope) -> Array | None:
     return turned.reshape(shape)
 
 
-def index_of(expr: Expr, scope: Scope) -> Any:
+def evaluate_index(expr: Expr, scope: Scope) -> Any:
     """An integer expression as an int or an int64 array that broadcasts to the grid."""
     if expr.is_Integer:
         return int(expr)
     if expr.is_Symbol:
         return scope.variable(expr.name)
-    parts = [index_of(argument, scope) for argument in expr.args]
+    parts = [evaluate_index(argument, scope) for argument in expr.args]
     if isinstance(expr, sympy.Max):
         return reduce(np.maximum, parts)
     if isinstance(expr, sympy.Min):

@@ -15,8 +15,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo
 from scheduler.ir.guards import is_implied
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.integers import CALLS
-from scheduler.ir.narrow import quantized
+from scheduler.ir.index.widening import CALLS
+from scheduler.ir.minifloat import round_to_minifloat
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
 from scheduler.lowering.tensor import Tensor
@@ -27,11 +27,11 @@ _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "n
 
 def const(value: int | float | complex | bool, dtype: DType) -> Const:
     """A literal of the type that holds ``dtype`` in kernels."""
-    held = dtype.compute
+    held = dtype.compute_dtype
     if held is DType.BOOL:
         return Const(bool(value), held)
     if dtype.is_float8:
-        value = float(quantized(_real(value), dtype))
+        value = float(round_to_minifloat(_real(value), dtype))
     if held.is_complex:
         return Const(complex(value), held)
     number = _real(value)
@@ -51,22 +51,22 @@ def index_value(expr: Expr | int) -> Value:
     return IndexValue(sympy.Integer(expr) if isinstance(expr, int) else expr, DType.I64)
 
 
-def held(value: Value, dtype: DType) -> Value:
+def upcast(value: Value, dtype: DType) -> Value:
     """``value`` as kernels hold ``dtype``: in f32 for f16 and bf16, without rounding to them."""
-    if value.dtype.compute is dtype.compute:
+    if value.dtype.compute_dtype is dtype.compute_dtype:
         return value
     if isinstance(value, Const):
-        return _convert(value, dtype.compute)
+        return _convert(value, dtype.compute_dtype)
     if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
         return replace(value, dtype=dtype)
-    return Cast(value, dtype.compute)
+    return Cast(value, dtype.compute_dtype)
 
 
 def cast(value: Value, dtype: DType) -> Value:
     """An explicit conversion: it rounds to ``dtype``."""
     if value.dtype is dtype:
         return value
-    if isinstance(value, Const) and dtype.compute is dtype:
+    if isinstance(value, Const) and dtype.compute_dtype is dtype:
         return _convert(value, dtype)
     if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
         return replace(value, dtype=dtype)
@@ -99,7 +99,7 @@ def call(op: str, *args: Value) -> Value:
         condition, yes, no = args
         if isinstance(condition, Const):
             return yes if condition.value else no
-        return Call(op, args, yes.dtype.compute)
+        return Call(op, args, yes.dtype.compute_dtype)
     folded = _fold(op, args)
     if folded is not None:
         return folded
@@ -175,12 +175,12 @@ def _arithmetic(op: str, args: list[Expr]) -> Expr:
     return {"add": a + b, "sub": a - b, "mul": a * b}[op]
 
 
-def less(a: Expr, b: Expr) -> Value:
+def less_than(a: Expr, b: Expr) -> Value:
     """``a < b`` of integer expressions."""
     return call("lt", index_value(a), index_value(b))
 
 
-def both(*conditions: Value) -> Value:
+def all_of(*conditions: Value) -> Value:
     """All of the conditions; true where there are none."""
     result: Value = Const(True, DType.BOOL)
     for condition in conditions:
@@ -188,39 +188,39 @@ def both(*conditions: Value) -> Value:
     return result
 
 
-def masked(condition: Value, value: Value, other: Value) -> Value:
+def masked_value(condition: Value, value: Value, other: Value) -> Value:
     """``value`` where ``condition`` holds; nothing of it is read elsewhere."""
     if isinstance(condition, Const):
         return value if condition.value else other
-    other = held(other, value.dtype)
+    other = upcast(other, value.dtype)
     if value == other:  # parts of an arange put together again
         return value
     return Masked(condition, value, other)
 
 
-def scaled(value: Value, factor: int | float | complex | Expr | Tensor, dtype: DType) -> Value:
+def scale_value(value: Value, factor: int | float | complex | Expr | Tensor, dtype: DType) -> Value:
     """``factor * value``; the value itself for a factor of 1. A tensor has no dimensions."""
     if factor == 1:
         return value
     if isinstance(factor, Tensor):
-        return call("mul", value, held(factor.at(()), dtype))
+        return call("mul", value, upcast(factor.at(()), dtype))
     if isinstance(factor, sympy.Expr):
-        return call("mul", value, held(index_value(factor), dtype))
+        return call("mul", value, upcast(index_value(factor), dtype))
     return call("mul", value, const(factor, dtype))
 
 
-def is_nothing(factor: object, dtype: DType) -> bool:
+def is_zero_factor(factor: object, dtype: DType) -> bool:
     """Whether a factor is 0 in this type: of integers it is cut towards zero."""
     return isinstance(factor, int | float | complex) and const(factor, dtype).value == 0
 
 
-def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
+def expr_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
     """An integer expression as a tree of calls, with trees for some of its symbols."""
     if not expr.free_symbols.intersection(values):
         return index_value(expr)
     if expr.is_Symbol:
-        return held(values[expr], DType.I64)
-    args = [as_tree(arg, values) for arg in expr.args]
+        return upcast(values[expr], DType.I64)
+    args = [expr_tree(arg, values) for arg in expr.args]
     if isinstance(expr, sympy.Pow):
         args = [args[0]] * int(expr.args[1])
         name = "mul"
@@ -232,14 +232,14 @@ def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
     return result
 
 
-def named(value: Value, node: str) -> Value:
+def tag_node(value: Value, node: str) -> Value:
     """The tree with calls and casts that name no graph node yet naming this one."""
 
     def name(part: Value) -> Value | None:
         if isinstance(part, Call) and not part.node:
-            return replace(part, node=node, args=tuple(named(arg, node) for arg in part.args))
+            return replace(part, node=node, args=tuple(tag_node(arg, node) for arg in part.args))
         if isinstance(part, Cast) and not part.node:
-            return replace(part, value=named(part.value, node), node=node)
+            return replace(part, value=tag_node(part.value, node), node=node)
         return part if isinstance(part, Call | Cast) else None
 
     return rebuild(value, name)

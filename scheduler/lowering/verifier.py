@@ -14,7 +14,7 @@ from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.index.trees import ranges_inside
+from scheduler.ir.index.trees import access_ranges
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -26,8 +26,8 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Const, IndexValue, Load, Masked, Value, children
-from scheduler.lowering.account import missing
-from scheduler.lowering.errors import where
+from scheduler.lowering.coverage import uncovered_nodes
+from scheduler.lowering.errors import node_location
 from scheduler.outcome import UserError
 
 
@@ -47,9 +47,9 @@ def verify(lowered: Lowered) -> None:
     for name in (*lowered.inputs, *lowered.results):
         if name not in lowered.buffers:
             raise InconsistentError(f"{name!r} is an input or output, but no buffer")
-    for node in missing(lowered):
+    for node in uncovered_nodes(lowered):
         raise InconsistentError(
-            f"{where(node)}: nothing computes what it writes, which an output needs"
+            f"{node_location(node)}: nothing computes what it writes, which an output needs"
         )
 
 
@@ -65,7 +65,7 @@ class Verifier:
             for name, buffer in buffers.items()
             if buffer.kind not in (BufferKind.INTERMEDIATE, BufferKind.OUTPUT)
         }
-        self._sizes = Ranges.of_symbols(graph.symbols)
+        self._sizes = Ranges.from_symbols(graph.symbols)
         self._ranges = self._sizes
         self._op: Operation | None = None
 
@@ -83,7 +83,7 @@ class Verifier:
                 self._fail(f"reads {name}, which is no buffer")
             if name not in self._made:
                 self._fail(f"reads {name} before an operation writes it")
-        for scope in op.scopes:
+        for scope in op.operands:
             self._tree(scope.value, scope.axes)
         if isinstance(op, Scatter):
             self._ranges = self._sizes.over(op.sources)
@@ -114,7 +114,7 @@ class Verifier:
             self._fail(f"writes {store.buffer}, which is no buffer")
         self._ranges = self._sizes.over(axes)
         self._index(store.index, buffer, guarded=False)
-        if store.value.dtype.compute is not buffer.dtype.compute:
+        if store.value.dtype.compute_dtype is not buffer.dtype.compute_dtype:
             self._fail(
                 f"writes a value of type {store.value.dtype.label} to {store.buffer}, which "
                 f"holds {buffer.dtype.label}"
@@ -148,7 +148,7 @@ class Verifier:
         if load.dtype is not buffer.dtype:
             self._fail(f"reads {load.buffer} as {load.dtype.label}, not {buffer.dtype.label}")
         outer = self._ranges
-        self._ranges = ranges_inside(load, outer)
+        self._ranges = access_ranges(load, outer)
         self._index(load.index, buffer, guarded)
         self._ranges = outer
         for indirect in load.indirect:
@@ -163,7 +163,7 @@ class Verifier:
         if len(call.args) != function.arity:
             self._fail(f"calls {call.op} with {len(call.args)} arguments")
         args = call.args[1:] if function.result is Result.SECOND else call.args
-        held = {arg.dtype.compute for arg in args}
+        held = {arg.dtype.compute_dtype for arg in args}
         if len(held) != 1:
             self._fail(f"calls {call.op} with {' and '.join(sorted(d.label for d in held))}")
         (dtype,) = held
@@ -175,7 +175,7 @@ class Verifier:
                 self._fail(f"reads the bits of {source.label} as {call.dtype.label}")
             return
         result = function.result_type(dtype)
-        if call.dtype.compute is not result:
+        if call.dtype.compute_dtype is not result:
             self._fail(f"calls {call.op} for {call.dtype.label}, but it gives {result.label}")
 
     def _index(self, index: Sequence[Expr], buffer: Buffer, guarded: bool) -> None:
@@ -198,7 +198,7 @@ class Verifier:
 
     def _fail(self, fault: str) -> NoReturn:
         assert self._op is not None
-        origins = [where(self._nodes[n]) for n in self._op.nodes if n in self._nodes]
+        origins = [node_location(self._nodes[n]) for n in self._op.nodes if n in self._nodes]
         at = origins[-1] if origins else "an output's copy"
         raise InconsistentError(f"{at}: {type(self._op).__name__} {self._op.name} {fault}")
 

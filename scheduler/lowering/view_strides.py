@@ -17,14 +17,14 @@ Sizes = tuple[int, ...]
 
 # Of these dimensions, innermost first, a format by channels is made.
 _ORDERS = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
-_MOST_SIZES = 64  # combinations of sizes that are tried
+_MAX_SIZES = 64  # combinations of sizes that are tried
 
 
 def can_be_viewed(
     tensor: TensorMeta, size: tuple[Expr, ...], symbols: Mapping[str, SymbolInfo]
 ) -> bool | None:
     """Whether ``reshape`` to ``size`` is a view (ATen's ``computeStride``)."""
-    if layout.is_same(tensor.size, tensor.stride, layout.contiguous(tensor.size)):
+    if layout.is_same_layout(tensor.size, tensor.stride, layout.contiguous_strides(tensor.size)):
         return True
     kept = [extent for extent in size if extent != 1]
     known = [(n, step) for n, step in zip(tensor.size, tensor.stride, strict=True) if n != 1]
@@ -96,7 +96,7 @@ def _bindings(symbols: Sequence[SymbolInfo]) -> Iterator[dict[str, int]]:
         most = one.hint + 1 if one.maximum is None else min(one.maximum, one.hint + 1)
         choices.append(sorted({one.hint, one.minimum, max(one.minimum, most)}))
     names = [one.name for one in symbols]
-    for values in islice(product(*choices), _MOST_SIZES):
+    for values in islice(product(*choices), _MAX_SIZES):
         yield dict(zip(names, values, strict=True))
 
 

@@ -26,7 +26,7 @@ from scheduler.lowering.tensor import Index, Tensor
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 
-def axis(dim: int, rank: int) -> int:
+def normalize_dim(dim: int, rank: int) -> int:
     """A dimension counted from the front; ``Unsupported`` outside the tensor."""
     if not isinstance(dim, int) or not -max(rank, 1) <= dim < max(rank, 1):
         raise Unsupported(f"dimension {dim} of a tensor of {rank} dimensions")
@@ -42,7 +42,8 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     for have, want in zip(tensor.size, size[lead:], strict=True) if lead >= 0 else [(_ZERO, _ONE)]:
         if have != 1 and not is_equal(have, want):
             raise Unsupported(
-                f"shape {layout.shape(tensor.size)} does not broadcast to {layout.shape(size)}"
+                f"shape {layout.format_shape(tensor.size)} does not broadcast to "
+                f"{layout.format_shape(size)}"
             )
         fixed.append(have == 1)
     return tensor.view(
@@ -57,7 +58,8 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
         return tensor
     if not is_equal(product(tensor.size), product(size)):
         raise Unsupported(
-            f"{layout.shape(tensor.size)} does not have as many elements as {layout.shape(size)}"
+            f"{layout.format_shape(tensor.size)} does not have as many elements as "
+            f"{layout.format_shape(size)}"
         )
     groups = _matching_groups(tensor.size, size, b.hints)
 
@@ -79,8 +81,8 @@ def _matching_groups(
         start = (i, j)
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
         while not is_equal(product(old[start[0] : i]), product(new[start[1] : j])):
-            left = layout.hint(product(old[start[0] : i]), hints)
-            right = layout.hint(product(new[start[1] : j]), hints)
+            left = layout.size_hint(product(old[start[0] : i]), hints)
+            right = layout.size_hint(product(new[start[1] : j]), hints)
             if i < len(old) and (left <= right or j == len(new)):
                 i += 1
             elif j < len(new):
@@ -97,8 +99,8 @@ def _regroup(old: tuple[Expr, ...], new: tuple[Expr, ...], out: Index) -> list[E
     result: list[Expr] = [_ZERO] * len(old)
     if not kept:
         return result
-    flat = sympy.Add(*(i * s for i, s in zip(out, layout.contiguous(new), strict=True)))
-    strides = layout.contiguous(old)
+    flat = sympy.Add(*(i * s for i, s in zip(out, layout.contiguous_strides(new), strict=True)))
+    strides = layout.contiguous_strides(old)
     for position, d in enumerate(kept):
         part = FloorDiv(flat, strides[d])
         result[d] = part if position == 0 else Mod(part, old[d])
@@ -117,7 +119,7 @@ def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
 
 def permute(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
     """Result dimension d is ``dims[d]`` of the tensor; negative ones count from the end."""
-    order = tuple(axis(d, tensor.rank) for d in dims)
+    order = tuple(normalize_dim(d, tensor.rank) for d in dims)
     back = tuple(order.index(d) for d in range(len(order)))
     return tensor.view(tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in back))
 
@@ -130,7 +132,7 @@ def transpose(tensor: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(tensor.rank))
     if not order:
         return tensor
-    one, two = axis(dim0, tensor.rank), axis(dim1, tensor.rank)
+    one, two = normalize_dim(dim0, tensor.rank), normalize_dim(dim1, tensor.rank)
     order[one], order[two] = two, one
     return permute(tensor, tuple(order))
 
@@ -157,7 +159,7 @@ def movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
         if isinstance(source, int)
         else zip(source, destination, strict=True)
     )
-    moved = {axis(to, self.rank): axis(came, self.rank) for came, to in pairs}
+    moved = {normalize_dim(to, self.rank): normalize_dim(came, self.rank) for came, to in pairs}
     rest = iter(d for d in range(self.rank) if d not in moved.values())
     return permute(self, tuple(moved[d] if d in moved else next(rest) for d in range(self.rank)))
 
@@ -166,11 +168,11 @@ def expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
     return broadcast(self, b.meta().size)
 
 
-def same(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def identity(b: Builder, self: Tensor, **_: Any) -> Tensor:
     return self
 
 
-def cut(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> Tensor:
+def slice_dim(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> Tensor:
     """``length`` elements of one dimension from ``start``, each ``step``-th."""
     size = (*tensor.size[:dim], length, *tensor.size[dim + 1 :])
     return tensor.view(size, lambda i: (*i[:dim], start + step * i[dim], *i[dim + 1 :]))
@@ -179,12 +181,12 @@ def cut(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> T
 def slice_op(
     b: Builder, self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step}")
     first, length = start_along(b, start, self.size[at]), b.meta().size[at]
     _check_cut(b, self.size[at], first, end, step, length)
-    return cut(self, at, first, length, step)
+    return slice_dim(self, at, first, length, step)
 
 
 def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, length: Expr) -> None:
@@ -192,7 +194,7 @@ def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, lengt
     last = extent if end is None else as_expr(end)
     if b.is_unbacked(extent, start, last, length):
         return
-    size, low, high, count = (layout.hint(e, b.hints) for e in (extent, start, last, length))
+    size, low, high, count = (layout.size_hint(e, b.hints) for e in (extent, start, last, length))
     count_there = len(range(size)[low:high:step])
     if count_there != count:
         raise ContradictionError(
@@ -221,14 +223,14 @@ def start_along(b: Builder, value: Any, extent: Expr) -> Expr:
 
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     first, kept = start_along(b, start, self.size[at]), as_expr(length)
     _check_cut(b, self.size[at], first, first + kept, 1, kept)
-    return cut(self, at, first, kept)
+    return slice_dim(self, at, first, kept)
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     size = (*self.size[:at], *self.size[at + 1 :])
     if isinstance(index, Tensor):  # x[best]: a number that the model reads while it runs
 
@@ -242,23 +244,23 @@ def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
     return self.view(size, lambda i: (*i[:at], position, *i[at:]))
 
 
-def pieces(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
+def split_dim(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
     """Consecutive pieces of one dimension."""
     made, start = [], _ZERO
     for length in lengths:
-        made.append(cut(tensor, dim, start, length))
+        made.append(slice_dim(tensor, dim, start, length))
         start = start + length
     return tuple(made)
 
 
 def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
     """split, split_with_sizes, chunk: the pieces' sizes are those of the outputs."""
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     assert b.node is not None
     lengths = [b.meta(k).size[at] for k in range(len(b.node.outputs))]
-    if not b.agree(sympy.Add(*lengths), self.size[at]):
+    if not b.may_be_equal(sympy.Add(*lengths), self.size[at]):
         raise ContradictionError("the graph says that its parts are more or less than the whole")
-    return pieces(self, at, lengths)
+    return split_dim(self, at, lengths)
 
 
 def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
@@ -267,7 +269,7 @@ def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
-    turned = {axis(d, self.rank) for d in dims}
+    turned = {normalize_dim(d, self.rank) for d in dims}
     size = self.size
     return self.view(
         size, lambda i: tuple(size[d] - 1 - x if d in turned else x for d, x in enumerate(i))
@@ -284,7 +286,7 @@ def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         flat = reshape(b, self, (product(self.size),))
         rolled = roll(b, flat, by, (0,))
         return reshape(b, rolled, self.size)
-    shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
+    shift = {normalize_dim(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
     return self.view(
         size,
         lambda i: tuple(Mod(x - shift[d], size[d]) if d in shift else x for d, x in enumerate(i)),
@@ -305,7 +307,7 @@ def repeat_interleave(b: Builder, repeats: int, self: Tensor, dim: Any = None) -
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
         return repeat_interleave(b, repeats, flat, 0)
-    at = axis(dim, self.rank)
+    at = normalize_dim(dim, self.rank)
     size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], FloorDiv(i[at], as_expr(repeats)), *i[at + 1 :]))
 
@@ -320,7 +322,7 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
 
 
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    one, two = axis(dim1, self.rank), axis(dim2, self.rank)
+    one, two = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (one, two)]
 
     def index(i: Index) -> Index:
@@ -333,7 +335,7 @@ def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int
 
 
 def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    at = axis(dimension, self.rank)
+    at = normalize_dim(dimension, self.rank)
     if not self.rank:
         return self.view(b.meta().size, lambda _: ())
     return self.view(b.meta().size, lambda i: (*i[:at], step * i[at] + i[-1], *i[at + 1 : -1]))

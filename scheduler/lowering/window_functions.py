@@ -11,8 +11,8 @@ import sympy
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.distances import norm_of
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.distances import reduce_norm
+from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
@@ -27,10 +27,10 @@ def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value],
     def read(i: Index) -> Value:
         if length == 1:
             return const(1, meta.dtype)
-        place = trees.held(trees.index_value(i[0]), meta.dtype)
+        place = trees.upcast(trees.index_value(i[0]), meta.dtype)
         return function(call("mul", place, const(1 / parts, meta.dtype)))
 
-    return stored(b, Tensor(meta.size, meta.dtype, read))
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _cosine(x: Value, turns: int, factor: float) -> Value:
@@ -98,7 +98,7 @@ def norm_except(b: Builder, v: Tensor, pow: Any = 2, dim: int = 0) -> Tensor:
     kept = None if dim == -1 else dim
     over = tuple(d for d in range(v.rank) if d != kept)
     size = () if dim == -1 else None
-    return norm_of(b, v, over, float(pow), b.meta().dtype, size)
+    return reduce_norm(b, v, over, float(pow), b.meta().dtype, size)
 
 
 def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
@@ -110,13 +110,13 @@ def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tup
     dtype = b.meta().dtype
     kept = None if dim == -1 else dim % v.rank
     over = tuple(d for d in range(v.rank) if d != kept)
-    norms = norm_of(b, v, over, 2.0, dtype.compute, None)
+    norms = reduce_norm(b, v, over, 2.0, dtype.compute_dtype, None)
 
     def read(index: Index) -> Value:
         at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
         gain = g.at(at[len(at) - g.rank :] if g.rank else ())
-        factor = call("truediv", trees.held(gain, dtype), norms.at(at))
-        return call("mul", trees.held(v.at(index), dtype), factor)
+        factor = call("truediv", trees.upcast(gain, dtype), norms.at(at))
+        return call("mul", trees.upcast(v.at(index), dtype), factor)
 
     made = b.pointwise(v.size, dtype, read)
     assert b.node is not None

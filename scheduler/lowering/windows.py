@@ -15,7 +15,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.tensor import Index
 
 
-def spread(value: Any, rank: int) -> tuple[int, ...]:
+def expand_to_rank(value: Any, rank: int) -> tuple[int, ...]:
     """One number a spatial dimension, from one for all or one each."""
     given = value if isinstance(value, tuple) else (value,)
     return tuple(int(x) for x in (given * rank if len(given) == 1 else given))
@@ -51,8 +51,8 @@ class Window:
             if self.padding[d]:
                 conditions.append(trees.call("ge", trees.index_value(i), trees.index_value(0)))
             if not self._ends_within(d, 0):
-                conditions.append(trees.less(i, self.input[d]))
-        return trees.both(*conditions)
+                conditions.append(trees.less_than(i, self.input[d]))
+        return trees.all_of(*conditions)
 
     def within(self, d: int, margin: int) -> bool:
         """Whether every window lies in dimension ``d`` of the input, ``margin`` added each side."""
@@ -67,7 +67,7 @@ class Window:
         return is_less(last, self.input[d] + margin)
 
 
-def window(
+def make_window(
     size: tuple[Expr, ...],
     output: tuple[Expr, ...],
     kernel: tuple[Any, ...],
@@ -78,19 +78,21 @@ def window(
     """A window over the last dimensions of ``size``, as many as ``kernel`` has."""
     rank = len(kernel)
     taps = tuple(as_expr(k) for k in kernel)
-    steps = spread(stride, rank) if stride not in ((), None) else spread(kernel, rank)
+    steps = (
+        expand_to_rank(stride, rank) if stride not in ((), None) else expand_to_rank(kernel, rank)
+    )
     return Window(
         size[-rank:],
         output[-rank:],
         taps,
         steps,
-        spread(padding, rank),
-        spread(dilation, rank),
+        expand_to_rank(padding, rank),
+        expand_to_rank(dilation, rank),
     )
 
 
 @dataclass(frozen=True)
-class Touching:
+class InverseWindow:
     """The windows that touch a position: gradients of windows, and transposed convolutions.
 
     Window ``w`` touches ``w * stride - padding + tap * dilation`` for each tap of ``kernel``.
@@ -117,7 +119,7 @@ class Touching:
         does."""
         found = [self._along(d, p, t) for d, (p, t) in enumerate(zip(position, tap, strict=True))]
         windows, taps, conditions = zip(*found, strict=True) if found else ((), (), ())
-        return windows, taps, trees.both(*(c for each in conditions for c in each))
+        return windows, taps, trees.all_of(*(c for each in conditions for c in each))
 
     def _along(self, d: int, position: Expr, tap: Expr) -> tuple[Expr, Expr, list[Value]]:
         step, spacing = sympy.Integer(self.stride[d]), self.dilation[d]
@@ -126,7 +128,7 @@ class Touching:
         if spacing == 1:
             window, reached = FloorDiv(moved, step) - tap, tap * step + Mod(moved, step)
             if Mod(self.kernel[d], step) != 0:
-                inner.append(trees.less(reached, self.kernel[d]))
+                inner.append(trees.less_than(reached, self.kernel[d]))
         else:
             distance = moved - tap * spacing
             window, reached = FloorDiv(distance, step), tap
@@ -139,10 +141,10 @@ class Touching:
         """That a window along dimension ``d`` is one of them."""
         return [
             trees.call("ge", trees.index_value(window), trees.index_value(0)),
-            trees.less(window, self.windows[d]),
+            trees.less_than(window, self.windows[d]),
         ]
 
 
-def touching(view: Window) -> Touching:
+def inverse_window(view: Window) -> InverseWindow:
     """The windows of ``view``, from the side of its input."""
-    return Touching(view.output, view.kernel, view.stride, view.padding, view.dilation)
+    return InverseWindow(view.output, view.kernel, view.stride, view.padding, view.dilation)

@@ -3,8 +3,8 @@
 ``evaluate`` computes one node, ``run`` a whole graph, ``random_inputs`` makes values to run it on.
 """
 
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.reference.evaluate import evaluate, read_sizes, run, symbolic_values
 from scheduler.reference.inputs import random_inputs
 
-__all__ = ["evaluate", "random_inputs", "read_sizes", "rounded", "run", "symbolic_values"]
+__all__ = ["evaluate", "random_inputs", "read_sizes", "round_to_dtype", "run", "symbolic_values"]

@@ -18,15 +18,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy
 
-from scheduler.ir.bindings import backed, learn
+from scheduler.ir.bindings import backed_bindings, bind_unbacked
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import TF32_EPS, DType
 from scheduler.ir.graph import Argument, Graph, MatmulPrecision, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
-from scheduler.ir.index.functions import is_unbacked, unbacked
+from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
 from scheduler.ir.ops import Elements, UnsupportedOpError
-from scheduler.ir.random import BLOCKS, DEFAULT_BLOCKS, PHILOX_RAND, SEED, may_draw, stream_of
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.random import (
+    BLOCKS,
+    DEFAULT_BLOCKS,
+    PHILOX_RAND,
+    SEED,
+    may_draw_random,
+    stream_id,
+)
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     RANDOM,
@@ -34,18 +41,29 @@ from scheduler.ir.reference.rule import (
     STRIDES,
     Array,
     UnsupportedUseError,
-    held,
+    compute_dtype,
 )
-from scheduler.ir.roundings import PRODUCTS, RUNNING, Roundings, is_arithmetic, spread_of_running
-from scheduler.lowering.errors import where
-from scheduler.lowering.ops import find, known
-from scheduler.lowering.sharing import SharedMemory, knows_strides, memory_of, written_values
+from scheduler.ir.rounding_noise import (
+    MATMUL_OPS,
+    SCAN_OPS,
+    RoundingNoise,
+    is_arithmetic,
+    scan_spread,
+)
+from scheduler.lowering.alias_analysis import (
+    AliasTracker,
+    knows_strides,
+    memory_root,
+    written_values,
+)
+from scheduler.lowering.errors import node_location
+from scheduler.lowering.ops import lookup_op, resolve_op
 from scheduler.outcome import UserError
-from scheduler.reference.operands import narrowed
+from scheduler.reference.operand_types import round_operands
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
-_OF_STRIDES = (
+_STRIDE_OPS = (
     *("aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"),
     *("aten.resize", "aten.resize_as"),
 )
@@ -60,7 +78,7 @@ def evaluate(
     dtypes: Mapping[str, DType] | None = None,
     graph: Graph | None = None,
     round_casts: bool = False,
-    roundings: Roundings | None = None,
+    roundings: RoundingNoise | None = None,
     turn: str = "",
 ) -> dict[str, Any]:
     """The values that a node makes, by name, in float64.
@@ -76,17 +94,17 @@ def evaluate(
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
     ``UserError`` where the arguments do not fit the op.
     """
-    spec = find(node.target)
+    spec = resolve_op(node.target)
     bound = spec.bind(node)
-    args = {name: _resolved(arg, values, bindings) for name, arg in bound.items()}
+    args = {name: _resolve(arg, values, bindings) for name, arg in bound.items()}
     type_of = partial(_type_of, dtypes or {}, graph)
     args[OWN_DTYPE] = next(filter(None, map(type_of, node_references(node))), None)
-    args |= narrowed(spec.op.name, bound, args, type_of, next(iter(node.outputs), ""))
-    if may_draw(node.target):
-        args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0] + turn))
+    args |= round_operands(spec.op.name, bound, args, type_of, next(iter(node.outputs), ""))
+    if may_draw_random(node.target):
+        args[RANDOM] = (bindings.get(SEED, 0), stream_id(node.outputs[0] + turn))
     if node.target == PHILOX_RAND:
         args[RANDOM] = bindings.get(BLOCKS, DEFAULT_BLOCKS)
-    if spec.op.name in _OF_STRIDES:
+    if spec.op.name in _STRIDE_OPS:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:
         args[RUN] = _runner(graph, bindings, round_casts, roundings, turn)
@@ -104,7 +122,7 @@ def evaluate(
             ) from None
         asked = args.get("dtype")
         if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
-            result = rounded(result, asked)
+            result = round_to_dtype(result, asked)
     results = result if isinstance(result, tuple) else (result,)
     if spec.mutates:
         kept = np.asarray(args[spec.mutates])
@@ -126,7 +144,7 @@ def run(
     round_casts: bool = False,
     missing: dict[str, str] | None = None,
     sizes: dict[str, int] | None = None,
-    roundings: Roundings | None = None,
+    roundings: RoundingNoise | None = None,
 ) -> dict[str, Any]:
     """The graph's outputs, and the values named in ``keep``, by name.
 
@@ -145,7 +163,7 @@ def run(
     states, and as ``evaluate`` does; and where a size that depends on data is none that the export
     allows. ``bindings`` say nothing of such sizes, ``sizes`` takes what they were.
     """
-    made = _Run(graph, inputs, backed(bindings), round_casts, roundings)
+    made = _Run(graph, inputs, backed_bindings(bindings), round_casts, roundings)
     outputs = made.outputs(set(keep or ()))
     if sizes is not None:
         sizes.update(made.bindings)
@@ -163,7 +181,7 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
     return {
         name: evaluate_expr(expr, concrete)
         for name, expr in graph.sym_ints.items()
-        if all(size in concrete for size in unbacked(expr))
+        if all(size in concrete for size in unbacked_sizes(expr))
     }
 
 
@@ -194,7 +212,7 @@ def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int
     def elements(value: str) -> int:
         return prod(evaluate_expr(size, sizes) for size in graph.tensors[value].size)
 
-    if name not in graph.tensors or elements(name) != elements(memory_of(graph, name)):
+    if name not in graph.tensors or elements(name) != elements(memory_root(graph, name)):
         return None
     if not knows_strides(graph, name):
         return None
@@ -205,7 +223,7 @@ def _runner(
     graph: Graph,
     bindings: Mapping[str, int],
     rounds: bool,
-    roundings: Roundings | None,
+    roundings: RoundingNoise | None,
     turn: str,
 ) -> Any:
     """What runs the graphs among a node's arguments: from one and its inputs to its outputs."""
@@ -216,7 +234,7 @@ def _runner(
         inputs = dict(zip(part.inputs, given, strict=True))
         own = f"{turn}.{turns[part.name]}" if turns[part.name] else turn
         turns[part.name] += 1
-        inner = _Run(graph.inner(part), inputs, bindings, rounds, roundings, own)
+        inner = _Run(graph.subgraph(part), inputs, bindings, rounds, roundings, own)
         made = inner.outputs(set())
         if inner.missing:
             raise next(iter(inner.missing.values()))
@@ -229,11 +247,11 @@ def _array(value: Any) -> Any:
     return value if value is None or isinstance(value, int | float | complex) else np.asarray(value)
 
 
-def _resolved(argument: Argument, values: Mapping[str, Any], bindings: Mapping[str, int]) -> Any:
+def _resolve(argument: Argument, values: Mapping[str, Any], bindings: Mapping[str, int]) -> Any:
     if isinstance(argument, Ref):
         return values[argument.name]
     if isinstance(argument, tuple):
-        return tuple(_resolved(part, values, bindings) for part in argument)
+        return tuple(_resolve(part, values, bindings) for part in argument)
     if isinstance(argument, sympy.Expr):
         return evaluate_expr(argument, dict(bindings))
     return argument
@@ -254,7 +272,7 @@ class _Run:
         inputs: Mapping[str, Any],
         bindings: Mapping[str, int],
         rounds: bool,
-        roundings: Roundings | None = None,
+        roundings: RoundingNoise | None = None,
         turn: str = "",
     ) -> None:
         self._turn = turn
@@ -279,22 +297,22 @@ class _Run:
         if meta is None:
             return int(given)
         array = self._checked(f"input {name!r}", name, np.asarray(given))
-        return self._in_own_memory(name, array) if self._writes else array
+        return self._copy_to_layout(name, array) if self._writes else array
 
     def outputs(self, keep: set[str]) -> dict[str, Any]:
         targets = keep | set(self._graph.outputs)
         last = last_uses(self._graph)
-        memory = SharedMemory(self._graph, last)
+        memory = AliasTracker(self._graph, last)
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
-            written = memory.note(node)
-            made = self._known(node, memory)
+            written = memory.record(node)
+            made = self._known_results(node, memory)
             for name, value in made.items():
                 self._values[name] = value
                 if name in keep:
                     kept[name] = self._snapshot(value)
             if written is not None and not made:
-                for name in (written, *memory.others(node, written, position)):
+                for name in (written, *memory.live_aliases(node, written, position)):
                     self._unsupported[name] = self._unsupported[node.outputs[0]]
             for name in {*node_references(node), *node.outputs}:
                 if last.get(name, -1) <= position and name not in targets:
@@ -307,7 +325,7 @@ class _Run:
         }
         return {name: value for name, value in found.items() if name not in self.missing}
 
-    def _known(self, node: Node, memory: SharedMemory) -> dict[str, Any]:
+    def _known_results(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
         """What a node makes; nothing, and a note of it, where that cannot be known."""
         read = (name for name in node_references(node) if name in self._unsupported)
         why = next((self._unsupported[name] for name in read), None)
@@ -315,7 +333,7 @@ class _Run:
             try:
                 return self._step(node, memory)
             except UnsupportedOpError as error:
-                why = UnsupportedOpError(error.target, error.reason, where(node))
+                why = UnsupportedOpError(error.target, error.reason, node_location(node))
         self._unsupported.update(dict.fromkeys(node.outputs, why))
         return {}
 
@@ -335,11 +353,11 @@ class _Run:
         size = None if expr is None else self._size(expr)
         return None if size is None else {node.outputs[0]: size}
 
-    def _step(self, node: Node, memory: SharedMemory) -> dict[str, Any]:
+    def _step(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
         known = self._size_of(node)
         if known is not None:
             return known
-        spec = find(node.target)
+        spec = resolve_op(node.target)
         rounds = self._roundings is not None and is_arithmetic(spec.op)
         made = evaluate(
             node,
@@ -353,10 +371,10 @@ class _Run:
         sizes = read_sizes(self._graph, made)
         new = {name: size for name, size in sizes.items() if name not in self.bindings}
         if new:
-            learn(self.bindings, self._graph.symbols, new)
+            bind_unbacked(self.bindings, self._graph.symbols, new)
             self._sizes.clear()
         if rounds:
-            if spec.op.name in RUNNING:
+            if spec.op.name in SCAN_OPS:
                 made = {name: self._running(node, value) for name, value in made.items()}
             made = {name: self._stored(name, value) for name, value in made.items()}
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
@@ -372,16 +390,16 @@ class _Run:
                 written[...] = value
                 checked[name] = written
         elif self._writes:
-            checked = {n: self._in_its_memory(node, n, v, memory) for n, v in checked.items()}
+            checked = {n: self._place_in_memory(node, n, v, memory) for n, v in checked.items()}
         return checked
 
-    def _in_its_memory(self, node: Node, name: str, value: Any, memory: SharedMemory) -> Any:
+    def _place_in_memory(self, node: Node, name: str, value: Any, memory: AliasTracker) -> Any:
         """A result in memory of its own, or in an argument's, as in torch: NumPy copies and views
         by what it holds, in which float32 is float64 and a format by channels is none."""
         if not isinstance(value, np.ndarray):
             return value
         if not memory.shares(name):
-            return self._in_own_memory(name, value)
+            return self._copy_to_layout(name, value)
         if memory.root(name) not in self._written or not value.size:
             return value
         read = (self._values.get(one) for one in node_references(node))
@@ -390,7 +408,7 @@ class _Run:
             raise UnsupportedOpError(node.target, _OTHER_NUMBERS)
         return value
 
-    def _in_own_memory(self, name: str, value: Any) -> Any:
+    def _copy_to_layout(self, name: str, value: Any) -> Any:
         """A copy, its elements in the order that the graph states."""
         meta = self._graph.tensors[name]
         steps = [self._size(step) for step in meta.stride]
@@ -402,7 +420,7 @@ class _Run:
     def _rounded_arguments(self, node: Node) -> Mapping[str, Any]:
         read = {name: self._values[name] for name in set(node_references(node))}
         high = self._graph.float32_matmul_precision is MatmulPrecision.HIGH
-        coarse = TF32_EPS if high and find(node.target).op.name in PRODUCTS else 0.0
+        coarse = TF32_EPS if high and resolve_op(node.target).op.name in MATMUL_OPS else 0.0
         moved: dict[str, Any] = {}
         for name, value in sorted(read.items()):
             meta = self._graph.tensors.get(name)
@@ -411,10 +429,10 @@ class _Run:
         return ChainMap(moved, self._values)
 
     def _running(self, node: Node, value: Any) -> Any:
-        dim = find(node.target).bind(node).get("dim")
+        dim = resolve_op(node.target).bind(node).get("dim")
         if self._roundings is None or not isinstance(dim, int) or not np.ndim(value):
             return value
-        return self._roundings.added(value, spread_of_running(value, dim))
+        return self._roundings.perturb_sum(value, scan_spread(value, dim))
 
     def _stored(self, name: str, value: Any) -> Any:
         """A value as it is stored."""
@@ -426,7 +444,7 @@ class _Run:
         meta = self._graph.tensors.get(name)
         if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
             return value
-        return self._roundings.of(value, meta.dtype, eps)
+        return self._roundings.perturb(value, meta.dtype, eps)
 
     def _checked(self, where: str, name: str, value: Any) -> Any:
         """The value in the type that its meta states, if it has the shape that its meta states."""
@@ -442,7 +460,7 @@ class _Run:
                 f"{where}: {name!r} has the shape {list(array.shape)}, "
                 f"where the graph states {[str(size) for size in meta.size]}"
             )
-        return array.astype(held(meta.dtype), copy=False)
+        return array.astype(compute_dtype(meta.dtype), copy=False)
 
     def _size(self, expr: Any) -> int | None:
         """The size at these bindings; None where it depends on data."""
@@ -457,5 +475,5 @@ class _Run:
 
 
 def _mutates(node: Node) -> bool:
-    found = known(node.target)
+    found = lookup_op(node.target)
     return found is not None and bool(found.mutates)

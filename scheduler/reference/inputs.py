@@ -12,10 +12,10 @@ from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.reference.roles import Role
-from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import Array, held
-from scheduler.reference.roles import input_roles
+from scheduler.ir.reference.constraints import Constraint
+from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.reference.rule import Array, compute_dtype
+from scheduler.reference.constraints import input_constraints
 
 _BIAS = 0.1  # standard deviation of biases, and of gains around 1
 _DIVISORS = 5  # integers that are divided by are smaller
@@ -38,7 +38,7 @@ def random_inputs(
     The values depend on the graph, the bindings and the generator's state alone; an input's values
     do not depend on ``only``.
     """
-    roles = input_roles(graph, bindings)
+    roles = input_constraints(graph, bindings)
     seeds = rng.integers(0, 2**63, size=len(graph.inputs))
     concrete = dict(bindings)
     made: dict[str, Any] = {}
@@ -50,17 +50,19 @@ def random_inputs(
             continue
         meta = graph.tensors[value.name]
         shape = tuple(evaluate(size, concrete) for size in meta.size)
-        role = roles.get(value.name, Role())
+        role = roles.get(value.name, Constraint())
         source = np.random.default_rng(seed)
         if meta.dtype is DType.BOOL:
             made[value.name] = _mask(source, shape)
         elif meta.dtype.is_complex:
             parts = (_floats(source, shape, value, meta.dtype.real, role) for _ in range(2))
-            made[value.name] = rounded(numerics.complex_of(*parts), meta.dtype)
+            made[value.name] = round_to_dtype(numerics.make_complex(*parts), meta.dtype)
         elif meta.dtype.is_float:
-            made[value.name] = rounded(_floats(source, shape, value, meta.dtype, role), meta.dtype)
+            made[value.name] = round_to_dtype(
+                _floats(source, shape, value, meta.dtype, role), meta.dtype
+            )
         else:
-            made[value.name] = _integers(source, shape, role).astype(held(meta.dtype))
+            made[value.name] = _integers(source, shape, role).astype(compute_dtype(meta.dtype))
     return made
 
 
@@ -71,7 +73,7 @@ def _mask(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return np.asarray(mask)
 
 
-def _integers(source: np.random.Generator, shape: tuple[int, ...], role: Role) -> Array:
+def _integers(source: np.random.Generator, shape: tuple[int, ...], role: Constraint) -> Array:
     if role.divides:
         return np.asarray(source.integers(1, max(2, role.below or _DIVISORS), size=shape))
     if role.below is not None:
@@ -84,7 +86,7 @@ def _floats(
     shape: tuple[int, ...],
     value: GraphInput,
     dtype: DType,
-    role: Role,
+    role: Constraint,
 ) -> Array:
     if role.positive or (value.kind is InputKind.BUFFER and not role.fan_in and not role.gain):
         return np.asarray(source.uniform(0.1, 1.0, size=shape))

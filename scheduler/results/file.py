@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 from cattrs import Converter
 
 from scheduler.files import write_whole
-from scheduler.ir.codec import decode, make_codec, renamed
+from scheduler.ir.codec import decode, make_codec, rename_fields
 from scheduler.outcome import UserError
 from scheduler.results.checks import check
 from scheduler.results.model import SCHEMA, Results, RunRecord
@@ -99,5 +99,5 @@ def _no_number(text: str) -> float:
 def _codec() -> Converter:
     codec = make_codec()
     # What runs are known by must not change with a field that most do not have.
-    renamed(codec, RunRecord, where_default=("revision",))
+    rename_fields(codec, RunRecord, where_default=("revision",))
     return codec

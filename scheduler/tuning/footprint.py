@@ -20,7 +20,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import Axis, Lowered, Operation, ViewOf
+from scheduler.ir.operations import Axis, Lowered, OperandView, Operation
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.lowering.interpret import view_value
 from scheduler.outcome import UserError
@@ -45,8 +45,8 @@ def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) ->
     found: dict[str, int] = {}
     if any(evaluate(axis.size, bindings) <= 0 for axis in operation.loops):
         return found
-    stored = (ViewOf(operation.points, store.value) for store in operation.results)
-    for scope in (*operation.needed_scopes, *stored):
+    stored = (OperandView(operation.points, store.value) for store in operation.results)
+    for scope in (*operation.needed_operands, *stored):
         sizes = {axis.var: evaluate(axis.size, bindings) for axis in scope.axes}
         for load, guards in guarded_loads(scope.value):
             if guards:
@@ -180,7 +180,9 @@ def _counted(part: _Part, sizes: Sizes, lowered: Lowered, bindings: Bindings) ->
 
     def over_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         try:
-            return view_value(ViewOf(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
+            return (
+                view_value(OperandView(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
+            )
         except OverflowError:
             raise UserError("an index has more than 64 bits") from None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduler.benchmark.measurement import Measurement
 from scheduler.fusion.nodes import Schedule
-from scheduler.fusion.split import part_names, split
+from scheduler.fusion.split import part_names, split_nodes
 from scheduler.tuning.tuner import TuningResult
 
 
@@ -32,7 +32,7 @@ class FusionComparison:
 def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]:
     """The schedule with every fused kernel split that can be, and the parts of each such node."""
     whole = {node.name for node in plan.nodes}
-    everything = split(plan, whole)
+    everything = split_nodes(plan, whole)
     return everything, {name: part_names(plan, name) for name in everything.split}
 
 

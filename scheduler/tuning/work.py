@@ -56,7 +56,7 @@ def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
                 touched[name] = max(touched[name], elements)
         if operation.products:
             flops += 2 * evaluate(operation.products.multiply_adds, bindings)
-            dtype = operation.products.rated
+            dtype = operation.products.rate_key
         vector += _vector_ops(operation, bindings)
     read_bytes = sum(
         min(prod(buffers[name].size), elements) * buffers[name].dtype.itemsize
@@ -76,7 +76,7 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
         calls += 1  # what combines two values
     axes = operation.points if operation.products else operation.loops
     if isinstance(operation, Sort):
-        axes = operation.scopes[0].axes
+        axes = operation.operands[0].axes
         calls += evaluate(operation.axis.size, bindings).bit_length()  # comparisons of an element
     return calls * prod(evaluate(axis.size, bindings) for axis in axes)
 
@@ -84,7 +84,7 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
 def _scattered_ops(operation: Operation, bindings: Bindings) -> int:
     """Those of the sources, with what combines each, and those of what the result begins with."""
     started = _calls([store.value for store in operation.results])
-    combined = 1 + _calls([scope.value for scope in operation.scopes])
+    combined = 1 + _calls([scope.value for scope in operation.operands])
     axes, sources = operation.points, operation.nest[0]
     return sum(
         calls * prod(evaluate(axis.size, bindings) for axis in loops)

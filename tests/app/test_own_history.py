@@ -14,7 +14,7 @@ from django.core.management import call_command
 from codegen_app.models import Datum, Graph, Problem, Selection, State, TemplateNode, TuningRun
 from codegen_app.services import graphs
 from scheduler import pipeline
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.targets import find
@@ -198,7 +198,7 @@ def _import_graph(model: Path) -> None:
     Graph.objects.filter(pk=made.pk).update(state=State.DONE)
     plan = pipeline.schedule(pipeline.lower(pipeline.load(model)))
     target = find("cpu")
-    sizes = hints(plan.lowered.graph.symbols)
+    sizes = hint_bindings(plan.lowered.graph.symbols)
     for place, of in enumerate(
         find_problems(plan, pipeline.scheduling(plan, (target,)), target, sizes)
     ):

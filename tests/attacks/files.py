@@ -21,7 +21,7 @@ from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.problem import problem_of
 from scheduler.codegen.scheduling import served_together
 from scheduler.codegen.title import title
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 from scheduler.tuning.work import work_of
@@ -74,7 +74,7 @@ def take(path: Path) -> str:
 
 def _work(node: Any, lowered: Any) -> None:
     try:
-        work_of(node, lowered, hints(lowered.graph.symbols))
+        work_of(node, lowered, hint_bindings(lowered.graph.symbols))
     except UserError:
         return  # larger than any memory: no bound is recorded
 

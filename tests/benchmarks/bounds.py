@@ -183,7 +183,7 @@ def kind_of(node: SchedulerNode, lowered: Lowered) -> str:
     if node.kind is GroupKind.GEMM:
         kind = "8-bit product" if _is_narrow(node, lowered) else "product"
     if node.kind is GroupKind.REDUCTION:
-        named = " ".join(node.target for node in lowered.graph.named(node.nodes))
+        named = " ".join(node.target for node in lowered.graph.nodes_named(node.nodes))
         kind = next((name for name in ("softmax", "norm") if name in named), kind)
     stored = (lowered.buffers[name].dtype for name in node.writes)
     return f"{kind}, wide" if any(one.is_float and one.itemsize > 2 for one in stored) else kind

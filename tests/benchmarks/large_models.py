@@ -33,7 +33,7 @@ from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.verification import Finding, plan_of, run_once, verify
 from scheduler.build.cache import CodeCache
 from scheduler.bundle import reader
-from scheduler.ir.bindings import hints, parse_bindings
+from scheduler.ir.bindings import hint_bindings, parse_bindings
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from tests.benchmarks.printing import say
@@ -83,7 +83,7 @@ def counts(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
 def bert(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     """Seconds of the kernels of one whole run, copies of inputs and outputs included."""
     bundle = compiled("bert_2layer", ["cpu"], cache, folder / "bert")
-    bindings = hints(bundle.manifest.symbols)
+    bindings = hint_bindings(bundle.manifest.symbols)
     inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(0))
     plan = plan_of(bundle)
     start = time.perf_counter()
@@ -103,7 +103,7 @@ def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     for model in SMALL:
         bundle = compiled(model, ["cpu"], cache, folder / model)
         start = time.perf_counter()
-        findings = verify(bundle, "cpu", hints(bundle.manifest.symbols), limits=LIMITS)
+        findings = verify(bundle, "cpu", hint_bindings(bundle.manifest.symbols), limits=LIMITS)
         right &= _print_findings(findings)
         worst = max(finding.ratio for finding in findings)
         say(f"{model}\t{len(findings)}\t{worst:.3f}\t{time.perf_counter() - start:.1f}")

@@ -39,7 +39,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import scheduling_for
-from scheduler.ir.bindings import Bindings, format_bindings, hints
+from scheduler.ir.bindings import Bindings, format_bindings, hint_bindings
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import Target, find
@@ -174,7 +174,7 @@ def work(piece: Piece) -> Outcome:
             built.append((caller, made))
     wrong: set[str] = set()
     symbols = one.plan.lowered.graph.symbols
-    sizes = {format_bindings(at): at for at in (hints(symbols), *edge_bindings(symbols))}
+    sizes = {format_bindings(at): at for at in (hint_bindings(symbols), *edge_bindings(symbols))}
     with Bench(piece.device, LIMITS) as bench:
         for text, bindings in sizes.items():
             for caller, said in _checked(one, built, target, bench, bindings, outcome):

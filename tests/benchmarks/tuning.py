@@ -27,7 +27,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.ir.bindings import hints, parse_bindings
+from scheduler.ir.bindings import hint_bindings, parse_bindings
 from scheduler.outcome import Rejected
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
@@ -119,7 +119,7 @@ def main() -> None:
         graph = pipeline.rebind(graph, parse_bindings(options.bind, graph.symbols))
         plan = pipeline.schedule(pipeline.lower(graph))
         backend = pipeline.scheduling(plan, (cpu,))
-        problems = find_problems(plan, backend, cpu, hints(graph.symbols))
+        problems = find_problems(plan, backend, cpu, hint_bindings(graph.symbols))
         watch = Watch(Compilers(cpu, lambda *_: toolchain, cache, cores), cores)
         watcher = threading.Thread(target=watch.look)
         watcher.start()

@@ -11,7 +11,7 @@ import pytest
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.verification import verify
 from scheduler.build.cuda.toolchains import CudaToolchain
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target
@@ -45,7 +45,7 @@ def test_every_distinct_kernel_is_right(
 ) -> None:
     bundle = bundle_of(sample(name, dtype), target, compiler, tmp_path / "bundle")
     symbols = bundle.manifest.symbols
-    bindings = hints(symbols, dict.fromkeys(symbols, size) if size else None)
+    bindings = hint_bindings(symbols, dict.fromkeys(symbols, size) if size else None)
     whole = name == "gpt2_124m" and dtype is LARGE[name]
     findings = verify(bundle, nvidia.id, bindings, whole_graph=whole, limits=LIMITS)
     say(summary(findings, bindings))

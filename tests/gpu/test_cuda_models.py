@@ -19,7 +19,7 @@ from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.bindings import Bindings, trial_bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.storage import Array, rounded_storage, widen
+from scheduler.ir.storage import Array, encode_values, widen
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target
 from tests.gpu.running import (
@@ -80,7 +80,7 @@ def _through_the_wrapper(
 ) -> list[Array]:
     buffers = bundle.manifest.buffers
     given = {
-        buffers[buffer].source_name: rounded_storage(inputs[name], buffers[buffer].dtype)
+        buffers[buffer].source_name: encode_values(inputs[name], buffers[buffer].dtype)
         for name, buffer in input_buffers(bundle).items()
     }
     np.savez(folder / "in.npz", **given)

@@ -49,7 +49,7 @@ def run(device: CudaDevice, cutedsl_library: Callable[[str, str], Path]) -> Run:
 
 
 @pytest.mark.parametrize(
-    "dtype", [one for one in TYPES if one.compute is one], ids=lambda dtype: dtype.label
+    "dtype", [one for one in TYPES if one.compute_dtype is one], ids=lambda dtype: dtype.label
 )
 def test_every_function_gives_what_numpy_gives(dtype: DType, run: Run) -> None:
     made = functions_problem(dtype)

@@ -67,7 +67,7 @@ def test_what_a_model_writes_is_written_back(
     )
     assert status == 0, errors
     opened = read(bundle)
-    returned = [opened.graph.outputs[place] for place in opened.graph.returned]
+    returned = [opened.graph.outputs[place] for place in opened.graph.returned_outputs]
 
     status, output, errors = scheduler("verify", str(bundle), "--json")
     assert status == 0, errors

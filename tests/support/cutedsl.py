@@ -204,7 +204,7 @@ def to_held(value: Any, kind: type[Numeric]) -> Any:
         if kind.is_float:
             one = np.asarray([value], dtype=np.float64)
             held = from_device(to_device(one, dtype), dtype)[0]
-            return np.dtype(dtype.compute.numpy).type(held)
+            return np.dtype(dtype.compute_dtype.numpy).type(held)
         if kind is Boolean:
             return np.bool_(value != 0)
         if isinstance(value, float | np.floating):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scheduler.fusion.group import Group, loops_of
-from scheduler.fusion.joining import Rejection, join, merge_reindexing
+from scheduler.fusion.group import Group, group_loops
+from scheduler.fusion.legality import Rejection, join, merge_reindexing
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import BufferKind, GroupKind
@@ -17,7 +17,7 @@ def missed_fusions(plan: Schedule) -> list[tuple[str, str]]:
     Legal: every value is available at the same points, and no kernel in between depends on the one
     while the other depends on it.
     """
-    sizes = Ranges.of_symbols(plan.lowered.graph.symbols)
+    sizes = Ranges.from_symbols(plan.lowered.graph.symbols)
     groups = [_group(number, node, sizes) for number, node in enumerate(plan.nodes)]
     writers = {name: k for k, node in enumerate(plan.nodes) for name in node.writes}
     for group, node in zip(groups, plan.nodes, strict=True):
@@ -75,5 +75,5 @@ def _reaches(starts: set[int], target: int, groups: Sequence[Group]) -> bool:
 
 def _group(number: int, node: SchedulerNode, sizes: Ranges) -> Group:
     main = next((m for m in node.members if m.group_kind is GroupKind.REDUCTION), node.members[0])
-    outer, inner = loops_of(main)
+    outer, inner = group_loops(main)
     return Group(number, node.kind, outer, inner, list(node.members), [number], sizes)

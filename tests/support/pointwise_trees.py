@@ -47,7 +47,7 @@ _LEFT_OUT = {
 
 def tree(rng: Random, dtype: DType, depth: int) -> Value:
     """A random tree of the type that holds ``dtype``."""
-    held = dtype.compute
+    held = dtype.compute_dtype
     if depth == 0 or rng.random() < 0.1:
         plain = read(TYPES.index(dtype), dtype)
         return plain if held is dtype else Cast(plain, held)
@@ -73,7 +73,7 @@ def converted(rng: Random, dtype: DType, depth: int) -> Value:
 def call(rng: Random, dtype: DType, depth: int) -> Value:
     function = FUNCTIONS[rng.choice([name for name in FUNCTIONS if fits(name, dtype)])]
     if function.result is Result.BOOL:
-        argument = F32 if function.domain is Domain.FLOAT else rng.choice(TYPES).compute
+        argument = F32 if function.domain is Domain.FLOAT else rng.choice(TYPES).compute_dtype
         args = tuple(tree(rng, argument, depth - 1) for _ in range(function.arity))
         return Call(function.name, args, BOOL)
     args = [tree(rng, dtype, depth - 1) for _ in range(function.arity)]
@@ -106,7 +106,7 @@ def fits(name: str, dtype: DType) -> bool:
 def meant(value: Value, memory: Memory) -> np.ndarray:
     """What a tree gives, each step rounded to its own type."""
     if isinstance(value, Const):
-        return np.full(POINTS, value.value, value.dtype.wide)
+        return np.full(POINTS, value.value, value.dtype.reference_numpy)
     if isinstance(value, Load):
         read = from_device(memory[value.buffer], value.dtype)
         return read if value.index[0].is_Symbol else read[::-1]

@@ -31,7 +31,7 @@ from scheduler.ir.graph import (
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.promotion import Operand, result_type
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.outcome import UserError
 from scheduler.reference import evaluate
 from tests.support.memory import contiguous
@@ -116,7 +116,7 @@ class RandomModel:
         if not dtype.is_float:
             low, high = (0, below) if below else (-9 if dtype is not DType.U8 else 0, 10)
             return self.numbers.integers(low, high, shape).astype(dtype.numpy)
-        return rounded(self.numbers.standard_normal(shape), dtype)
+        return round_to_dtype(self.numbers.standard_normal(shape), dtype)
 
     def call(self, target: str, dtype: DType | None, *args: Argument, **kwargs: Argument) -> Ref:
         """A node of one result. Raises ``RejectedNode`` where it is better not added."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sympy
 
-from scheduler.ir.codec import decode, make_codec, named, renamed
+from scheduler.ir.codec import decode, key_by_name, make_codec, rename_fields
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
@@ -59,8 +59,8 @@ WHOLE = Whole(
 def codec() -> Any:
     """With fields of other names, and some that are there only now and then."""
     made = make_codec()
-    named(made, Part)
-    renamed(made, Whole, {"is_last": "last"}, where_default=("notes",))
+    key_by_name(made, Part)
+    rename_fields(made, Whole, {"is_last": "last"}, where_default=("notes",))
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scheduler import pipeline
-from scheduler.lowering.errors import naming
+from scheduler.lowering.errors import error_context
 from scheduler.outcome import UserError
 from scheduler.steps import LimitError, StepLimitError, counted, spend
 from tests.attacks.files import hostile_file, take
@@ -121,7 +121,10 @@ def test_a_convolution_by_a_weight_of_too_few_dimensions_is_refused(
 
 
 def test_a_rule_that_runs_out_of_dimensions_names_its_node() -> None:
-    with pytest.raises(UserError, match=r"node 'a': .* do not fit together"), naming("node 'a'"):
+    with (
+        pytest.raises(UserError, match=r"node 'a': .* do not fit together"),
+        error_context("node 'a'"),
+    ):
         next(iter(()))
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from scheduler.build.places import HEADERS
-from scheduler.ir.ops import NoKernel, Op, op, read_signature
+from scheduler.ir.ops import NoKernel, Op, op, parse_signature
 from scheduler.ir.pointwise import FUNCTIONS, Domain, PointwiseFunction, Result
-from scheduler.lowering.accepted import WITHOUT_EFFECT
 from scheduler.lowering.ops import ROWS
+from scheduler.lowering.rule_arguments import WITHOUT_EFFECT
 
 SCHEDULER = Path(__file__).parents[2] / "scheduler"
 HEADER_TEXT = "".join(
@@ -30,7 +30,7 @@ def faults(row: Op) -> Iterator[str]:
     schemas = {}
     for overload, text in row.signatures.items():
         try:
-            schemas[overload] = {param.name for param in read_signature(text)}
+            schemas[overload] = {param.name for param in parse_signature(text)}
         except SyntaxError:
             yield f"the schema of {overload!r} cannot be read"
     if not schemas:
@@ -94,7 +94,7 @@ def test_what_a_lowering_rule_takes_some_row_of_it_has() -> None:
             named = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
             taken.setdefault(rule, set()).update(named)
             for text in row.signatures.values():
-                names = {param.name for param in read_signature(text)}
+                names = {param.name for param in parse_signature(text)}
                 given.setdefault(rule, set()).update(names)
     assert {rule: names - given[rule] for rule, names in taken.items() if names - given[rule]} == {}
 
@@ -106,7 +106,7 @@ def test_an_op_has_one_row() -> None:
 
 
 def test_arguments_without_effect_are_some_ops() -> None:
-    named = {p.name for row in ROWS for t in row.signatures.values() for p in read_signature(t)}
+    named = {p.name for row in ROWS for t in row.signatures.values() for p in parse_signature(t)}
     assert named >= WITHOUT_EFFECT
 
 

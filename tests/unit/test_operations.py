@@ -128,7 +128,7 @@ def assert_describes_itself(operation: Operation) -> None:
     loops, points = set(operation.loops), set(operation.points)
     variables = {one.var for one in loops}
     assert points <= loops
-    for scope in operation.scopes:
+    for scope in operation.operands:
         inside = {one.var for one in scope.axes}
         assert used(scope.value) & variables <= inside
     for store in operation.results:
@@ -137,7 +137,7 @@ def assert_describes_itself(operation: Operation) -> None:
     assert operation.reads == tuple(
         dict.fromkeys(p.buffer for t in operation.trees for p in walk(t) if isinstance(p, Load))
     )
-    assert set(operation.matrix_operands) <= {scope.value for scope in operation.scopes}
+    assert set(operation.matrix_operands) <= {scope.value for scope in operation.operands}
     assert operation.type_fault() == ""
 
 
@@ -176,7 +176,7 @@ def test_stores_and_trees_are_exchanged_one_for_one() -> None:
         with pytest.raises(ValueError):
             operation.with_results([store] * 2, ())
         with pytest.raises(ValueError):
-            operation.with_scopes([Const(0, DType.F32)] * 2)
+            operation.with_operands([Const(0, DType.F32)] * 2)
 
 
 def test_a_contractions_products_are_all_its_loops() -> None:
@@ -196,7 +196,7 @@ def test_causal_attention_multiplies_only_what_may_be_seen(rows: int, columns: i
     whole = attention(causal=False, rows=rows, columns=columns)
     assert evaluate(whole.products.multiply_adds, {}) == 2 * rows * columns * (4 + 3)
     assert whole.accumulation_length == 4 + columns
-    assert whole.averaged == whole.v
+    assert whole.averaged_operand == whole.v
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(5, 7), (7, 5)])

@@ -63,7 +63,7 @@ def test_the_samples_are_the_same_at_every_call() -> None:
 def test_a_wrong_reference_is_seen_in_its_own_uses_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = ops.find("aten.sin.default").op
+    row = ops.resolve_op("aten.sin.default").op
     wrong = replace(row, reference=lambda args: np.sin(args["self"]) + 1e-5)
     monkeypatch.setattr(ops, "_ROWS", {**ops._ROWS, "aten.sin.default": wrong})
     ops._overload.cache_clear()

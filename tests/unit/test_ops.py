@@ -11,14 +11,14 @@ import pytest
 from scheduler.frontends.pt2 import read
 from scheduler.ir.graph import Argument, Node, Ref
 from scheduler.ir.ops import UnsupportedOpError, functional_target
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import resolve_op
 from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
 
 
 def bind(node: Node) -> Mapping[str, Argument]:
-    return find(node.target).bind(node)
+    return resolve_op(node.target).bind(node)
 
 
 def _node(target: str, *args: object, **kwargs: object) -> Node:
@@ -61,7 +61,7 @@ def test_arguments_that_do_not_fit_are_named(node: Node, named: str) -> None:
 )
 def test_unknown_ops_say_so(target: str) -> None:
     with pytest.raises(UnsupportedOpError) as caught:
-        find(target)
+        resolve_op(target)
     assert caught.value.reason == "unknown op"
     assert caught.value.target == target
 
@@ -81,8 +81,8 @@ def test_unknown_ops_say_so(target: str) -> None:
 )
 def test_in_place_forms_have_a_functional_one(target: str, functional: str, mutates: str) -> None:
     assert functional_target(target) == functional
-    assert find(target).mutates == mutates
-    assert find(target).op == find(functional).op
+    assert resolve_op(target).mutates == mutates
+    assert resolve_op(target).op == resolve_op(functional).op
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pt2")), ids=lambda path: path.stem)

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.ir.ops import functional_target
 from scheduler.lowering.ops import ROWS
-from scheduler.lowering.ops.table import DOCUMENT, catalogue, problems, table, text
+from scheduler.lowering.ops.table import DOCUMENT, catalogue, render_table, stale_lines, table
 
 # Core ATen's own form with ``out``: torch.export gives the functional one.
 WITHOUT = {"aten.atan2.out"}
@@ -14,14 +14,14 @@ WITHOUT = {"aten.atan2.out"}
 
 def test_the_document_is_current() -> None:
     """``python -m scheduler.lowering.ops.table`` writes it."""
-    assert list(problems(DOCUMENT.read_text())) == []
+    assert list(stale_lines(DOCUMENT.read_text())) == []
 
 
 def test_a_document_that_is_not_current_is_noticed() -> None:
-    line = next(line for line in text().splitlines() if line.startswith("| `abs`"))
-    (lacks,) = problems(text().replace(line + "\n", ""))
+    line = next(line for line in render_table().splitlines() if line.startswith("| `abs`"))
+    (lacks,) = stale_lines(render_table().replace(line + "\n", ""))
     assert lacks == f"lacks: {line}"
-    (stale,) = problems(text() + "| `nowhere` |\n")
+    (stale,) = stale_lines(render_table() + "| `nowhere` |\n")
     assert "nowhere" in stale
 
 

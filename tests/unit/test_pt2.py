@@ -20,7 +20,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Frame, InputKind, Ref
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import resolve_op
 from scheduler.outcome import UserError
 
 S27 = "Symbol('s27', positive=True, integer=True)"
@@ -204,7 +204,7 @@ def test_keywords_of_a_file_that_does_not_say_which_they_are(tmp_path: Path) -> 
         {"name": "dtype", "arg": {"as_scalar_type": 7}},
     ]
     node = read(write(tmp_path, document)).nodes[1]
-    assert find(node.target).bind(node) == {"self": Ref("linear"), "dtype": DType.F32}
+    assert resolve_op(node.target).bind(node) == {"self": Ref("linear"), "dtype": DType.F32}
 
 
 def test_hints_are_solved_where_no_size_is_the_bare_symbol(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_file_is_read_and_right(file: Path) -> None:
     made = run(graph, values, sizes)
     with torch.no_grad():
         expected = torch.utils._pytree.tree_leaves(model(*args))
-    for place, tensor in zip(graph.returned, expected, strict=True):
+    for place, tensor in zip(graph.returned_outputs, expected, strict=True):
         np.testing.assert_allclose(made[graph.outputs[place]], tensor, rtol=1e-5, atol=1e-5)
     written = {values_of.input: made[values_of.value] for values_of in graph.mutations}
     states = {one.name: model.state_dict().get(one.source_name) for one in graph.inputs}

@@ -15,10 +15,10 @@ from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, SymbolInfo, TensorMeta
 from scheduler.ir.index.functions import as_expr, symbol
-from scheduler.ir.narrow import from_bits
+from scheduler.ir.minifloat import from_bits
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.outcome import UserError
-from scheduler.reference import evaluate, random_inputs, rounded, run, symbolic_values
+from scheduler.reference import evaluate, random_inputs, round_to_dtype, run, symbolic_values
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
 RNG = np.random.default_rng
@@ -239,8 +239,8 @@ def test_what_has_no_single_answer_is_rejected_with_its_reason(target: str, args
 
 @pytest.mark.parametrize("dtype", [d for d in DType if d.is_float])
 def test_rounded_values_are_the_types_own(dtype: DType) -> None:
-    once = rounded(RNG(0).standard_normal(1000), dtype)
-    assert (rounded(once, dtype) == once).all()
+    once = round_to_dtype(RNG(0).standard_normal(1000), dtype)
+    assert (round_to_dtype(once, dtype) == once).all()
     if dtype is DType.BF16:
         assert (once.astype(np.float32).view(np.uint32) & 0xFFFF == 0).all()
     elif dtype.is_float8:
@@ -263,7 +263,7 @@ def test_samples_run_on_random_inputs(name: str) -> None:
     for value in graph.inputs:
         meta, array = graph.tensors[value.name], inputs[value.name]
         assert array.dtype == (np.float64 if meta.dtype.is_float else np.dtype(meta.dtype.numpy))
-        assert (rounded(array, meta.dtype) == array).all()
+        assert (round_to_dtype(array, meta.dtype) == array).all()
     for output, array in run(graph, inputs, bindings).items():
         assert np.isfinite(array).all()
         assert 0.01 < np.abs(array).mean() < 100, output

@@ -32,7 +32,7 @@ from scheduler.ir.graph import (
 )
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
-from scheduler.lowering.ops import find
+from scheduler.lowering.ops import resolve_op
 from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
@@ -135,8 +135,8 @@ def test_a_graph_without_labels_is_read_as_before_and_is_the_same_graph() -> Non
     for node in data["nodes"]:
         assert len(node.pop("labels", ())) == len(node["args"])
     old = graph_from_json(data)
-    assert [find(n.target).bind(n) for n in old.nodes] == [
-        find(n.target).bind(n) for n in graph.nodes
+    assert [resolve_op(n.target).bind(n) for n in old.nodes] == [
+        resolve_op(n.target).bind(n) for n in graph.nodes
     ]
     assert with_digest(old).digest == graph.digest
 

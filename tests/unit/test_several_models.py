@@ -13,7 +13,7 @@ import pytest
 from scheduler import untrusted
 from scheduler.commands.main import main
 from scheduler.frontends import pt2
-from scheduler.frontends.one_model import extract_model
+from scheduler.frontends.extract import extract_model
 from scheduler.outcome import UserError
 
 torch = pytest.importorskip("torch")

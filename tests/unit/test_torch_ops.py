@@ -393,7 +393,7 @@ def test_every_entry_of_the_op_table_is_torchs_own_schema() -> None:
         if not hasattr(torch.ops.aten, name) or overload not in torch_overloads(name):
             name += "_"  # only the in-place form is there
         schema = getattr(getattr(torch.ops.aten, name), overload)._schema
-        spec = ops.find(target)
+        spec = ops.resolve_op(target)
         assert [p.name for p in spec.params] == [a.name for a in schema.arguments], target
         assert [p.keyword_only for p in spec.params] == [a.kwarg_only for a in schema.arguments]
         for param, argument in zip(spec.params, schema.arguments, strict=True):

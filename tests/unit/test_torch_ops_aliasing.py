@@ -10,8 +10,8 @@ import pytest
 
 from scheduler.frontends.pt2 import read
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.lowering import account, lower
-from scheduler.lowering.ops import ROWS, find
+from scheduler.lowering import coverage, lower
+from scheduler.lowering.ops import ROWS, resolve_op
 from scheduler.outcome import UserError
 from tests.benchmarks.aliasing import WRONG, outcome
 from tests.support.aliasing_programs import program
@@ -39,7 +39,7 @@ def test_every_form_that_writes_is_known_where_the_plain_one_is() -> None:
         if plain == name and written != ["out"]:
             continue  # an overload with a name of its own, whose argument is given by keyword
         try:
-            found = find(f"aten.{name}.{overload}")
+            found = resolve_op(f"aten.{name}.{overload}")
         except UnsupportedOpError:
             unknown.append(f"{name}.{overload}")
             continue
@@ -153,9 +153,9 @@ def test_every_node_of_a_graph_is_accounted_for(tmp_path: Path) -> None:
 
     _, graph = export(as_module(f), (torch.rand(3, 4),), tmp_path)
     lowered = lower(read(tmp_path / "model.pt2"))
-    found = account.account(lowered)
+    found = coverage.node_statuses(lowered)
     assert found.keys() == {node.name for node in graph.nodes}
-    assert account.summary(lowered).startswith(
+    assert coverage.coverage_summary(lowered).startswith(
         f"{len(found)} of {len(graph.nodes)} nodes accounted"
     )
-    assert {account.Became.EXTERN, account.Became.FREE} <= set(found.values())
+    assert {coverage.NodeStatus.EXTERN, coverage.NodeStatus.FREE} <= set(found.values())

@@ -65,7 +65,7 @@ def test_inputs_of_the_user(tmp_path: Path, decompose: bool) -> None:
     args = [torch.rand(2, 3, dtype=torch.float64) for _ in range(4)]
     graph = agree(as_module(f), tuple(args), tmp_path, decompose=decompose)
     assert [written.input for written in graph.mutations] == [f"args_{i}" for i in range(4)]
-    assert len(graph.returned) == 3
+    assert len(graph.returned_outputs) == 3
 
 
 @BOTH
@@ -77,7 +77,7 @@ def test_two_inputs_that_are_exchanged(tmp_path: Path, decompose: bool) -> None:
 
     args = (torch.rand(3, dtype=torch.float64), torch.rand(3, dtype=torch.float64))
     graph = agree(as_module(f), args, tmp_path, decompose=decompose)
-    assert (len(graph.returned), len(graph.mutations)) == (0, 2)
+    assert (len(graph.returned_outputs), len(graph.mutations)) == (0, 2)
 
 
 def test_the_statistics_of_instance_norm(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def _unwritten(graph: Any) -> Any:
 
 def _cut(graph: Any) -> Any:
     """Without one of the outputs that the model returns."""
-    place = graph.returned[-1]
+    place = graph.returned_outputs[-1]
     outputs, specs = list(graph.outputs), list(graph.output_specs)
     del outputs[place], specs[place]
     return replace(graph, outputs=tuple(outputs), output_specs=tuple(specs))

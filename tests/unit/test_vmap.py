@@ -34,7 +34,7 @@ def tensor(*size: int) -> Any:
 
 def meta(size: Sequence[int]) -> TensorMeta:
     sizes = tuple(map(sympy.Integer, size))
-    return TensorMeta(DType.F64, sizes, layout.contiguous(sizes))
+    return TensorMeta(DType.F64, sizes, layout.contiguous_strides(sizes))
 
 
 @st.composite

@@ -128,8 +128,8 @@ def agree(
     constants = {each.place: each.value for each in graph.constant_outputs}
     assert {place: returned[place] for place in constants} == constants
     returned = [_as_tensor(v) for place, v in enumerate(returned) if place not in constants]
-    assert len(returned) == len(graph.returned)
-    expected = dict(zip(graph.returned, returned, strict=True))
+    assert len(returned) == len(graph.returned_outputs)
+    expected = dict(zip(graph.returned_outputs, returned, strict=True))
     users = iter([value for value in given if value is not None])
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     after = {

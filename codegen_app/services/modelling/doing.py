@@ -17,7 +17,7 @@ from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.cycles import facade, problem
 from scheduler.cycles.report import Report
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import Bindings, hints
+from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.text import parse_expr
@@ -65,7 +65,7 @@ def _report(row: Modelling) -> Report:
     listing = artifacts.read(build.listing).decode("utf-8", errors="replace")
     scheduled = engine.scheduled(use.template_node.graph.file.digest)
     lowered = scheduled.schedule.lowered
-    bindings = hints(lowered.graph.symbols, row.sizes)
+    bindings = hint_bindings(lowered.graph.symbols, row.sizes)
     request = _request(use, row, lowered, bindings)
     launches, memory = problem.launches_at(
         _launches(use),

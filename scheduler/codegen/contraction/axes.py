@@ -15,10 +15,10 @@ import sympy
 from scheduler.codegen.contraction.indices import IndexGroup, address
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, variable
-from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.index.ranges import loop_ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
-from scheduler.ir.index.trees import indices, simplify_tree
+from scheduler.ir.index.trees import index_exprs, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, Store
 from scheduler.ir.values import Value, loads
 
@@ -61,7 +61,7 @@ def _indices(member: Contraction) -> Iterator[Expr]:
     for store in member.stores:
         yield from store.index
     for tree in member.trees:
-        yield from indices(tree)
+        yield from index_exprs(tree)
 
 
 def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
@@ -73,7 +73,7 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
         return tuple(new for old in group for new in ((high, low) if old == axis else (old,)))
 
     batch, m, n, k = (axes(group) for group in (member.batch, member.m, member.n, member.k))
-    ranges = loops_over(batch, m, n, k)
+    ranges = loop_ranges(batch, m, n, k)
 
     def tree(value: Value) -> Value:
         return simplify_tree(substitute(value, reindexing), ranges)
@@ -100,7 +100,7 @@ def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) 
     Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
     """
     store = contraction.stores[0]
-    ranges = loops_over(contraction.batch, contraction.m, contraction.n)
+    ranges = loop_ranges(contraction.batch, contraction.m, contraction.n)
     form = address(store, buffers[store.buffer], ranges)
     m = IndexGroup("m", contraction.m).innermost
     n = IndexGroup("n", contraction.n).innermost
@@ -123,7 +123,7 @@ def window_as_in_memory(
     load = next(loads(contraction.a), None)
     if load is None:
         return contraction
-    ranges = loops_over(contraction.batch, contraction.m, contraction.k)
+    ranges = loop_ranges(contraction.batch, contraction.m, contraction.k)
     form = address(load, buffers[load.buffer], ranges)
     if form is None:
         return contraction

@@ -19,9 +19,9 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.ir.index.integers import in_64_bits
-from scheduler.ir.index.ranges import Ranges, loops_over
-from scheduler.ir.index.trees import offset
+from scheduler.ir.index.ranges import Ranges, loop_ranges
+from scheduler.ir.index.trees import access_offset
+from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.operations import Axis, Buffer, Store, numel
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
@@ -76,7 +76,7 @@ def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Affine | No
     from memory; None where it is not."""
     reads = access.indirect if isinstance(access, Load) else ()
     variables = {*ranges.extents, *(part.symbol for part in reads)}
-    return affine(offset(access, buffer, ranges), variables)
+    return affine(access_offset(access, buffer, ranges), variables)
 
 
 def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
@@ -87,7 +87,7 @@ def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
     axes = [axis for axis in group.axes if axis.size != 1]
     if not axes:
         return _ZERO
-    if all(form.runs_on(outer.var, inner.var, inner.size) for outer, inner in pairwise(axes)):
+    if all(form.can_merge(outer.var, inner.var, inner.size) for outer, inner in pairwise(axes)):
         return form.at(axes[-1].var)
     return None
 
@@ -122,7 +122,7 @@ class Parametrizer:
         self._groups = groups
         self._buffers = buffers
         self._index_type: ArgType = "i64" if wide else "i32"
-        self._ranges = loops_over(*(group.axes for group in groups))
+        self._ranges = loop_ranges(*(group.axes for group in groups))
         self._values = Ranges(self._ranges.loops, sizes.sizes)
         self._rename = {
             axis.var: group.component(position) if axis.size != 1 else _ZERO
@@ -137,7 +137,7 @@ class Parametrizer:
 
     def value(self, value: Value) -> Value:
         """The tree with every index in the kernel's own terms."""
-        return rebuild(in_64_bits(value, self._values), self._change)
+        return rebuild(widen_indices(value, self._values), self._change)
 
     def store(self, store: Store) -> Store:
         """The store with a flat offset as its only index."""
@@ -187,7 +187,7 @@ class Parametrizer:
         buffer = self._buffers[access.buffer]
         form = address(access, buffer, self._ranges)
         if form is None:
-            return self._expression(offset(access, buffer, self._ranges), "i64")
+            return self._expression(access_offset(access, buffer, self._ranges), "i64")
         first = self._named(f"{prefix}_at", form.rest)
         steps: dict[str, tuple[Expr, ...]] = {}
         terms = [first]

@@ -62,7 +62,7 @@ class ContractionInterface(Generic[Kernel]):
     ) -> None:
         first = members[0]
         self._converts = converts
-        self._sizes = Ranges.of_symbols(symbols)
+        self._sizes = Ranges.from_symbols(symbols)
         self.buffers = buffers
         self.kernel = kernel
         self.sizes: dict[str, list[str]] = {}

@@ -16,8 +16,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
-from scheduler.ir.index.ranges import Ranges, loops_over
-from scheduler.ir.index.trees import indices
+from scheduler.ir.index.ranges import Ranges, loop_ranges
+from scheduler.ir.index.trees import index_exprs
 from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Cast, Const, Load, Masked, Value, walk
 
@@ -123,7 +123,7 @@ def analyse(
     """The operand over (batch, row, k). ``converts``: the kernel converts elements of 8 bits."""
     batch, row, k = groups
     load, condition = _strided(value, element, converts=converts)
-    ranges = loops_over(*(group.axes for group in groups))
+    ranges = loop_ranges(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
     run = form or _first_form(value, ranges, buffers)
     inner_row = row.innermost
@@ -162,4 +162,4 @@ def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> 
 
 
 def _varies(value: Value, variable: sympy.Symbol) -> bool:
-    return any(variable in index.free_symbols for index in indices(value))
+    return any(variable in index.free_symbols for index in index_exprs(value))

@@ -8,7 +8,7 @@ from scheduler.codegen.contraction.axes import (
     with_split_axes,
 )
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.operations import Contraction, Lowered
 
 
@@ -19,7 +19,7 @@ def products(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
 
 def windows(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
     """Of a convolution: k in the order of the input's memory. Raises as ``products``."""
-    sizes = hints(lowered.graph.symbols)
+    sizes = hint_bindings(lowered.graph.symbols)
     ordered = tuple(
         window_as_in_memory(member, lowered.buffers, sizes)
         for member in with_split_axes(_members(node))

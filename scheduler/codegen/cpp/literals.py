@@ -18,7 +18,7 @@ def literal(value: int | float | complex | bool, dtype: DType) -> str:
     Floats are printed with the fewest digits that the compiler's correctly rounding reader turns
     into the same value. Integers wrap as a conversion in C++ does.
     """
-    held = dtype.compute
+    held = dtype.compute_dtype
     if held is DType.BOOL:
         return "true" if value else "false"
     if isinstance(value, complex):

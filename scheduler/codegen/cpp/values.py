@@ -18,14 +18,14 @@ from scheduler.ir.values import Call, Load
 
 def convert(text: str, source: DType, target: DType) -> str:
     """``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
-    held = source.compute
+    held = source.compute_dtype
     if held is target:
         return text
     if target is DType.BOOL:
         return f"{text} != 0"
     if held.is_complex and not target.is_complex:
         return convert(f"kiln::real({text})", held.real, target)
-    if target.is_float and target.compute is not target:
+    if target.is_float and target.compute_dtype is not target:
         single = text if held is DType.F32 else f"static_cast<float>({text})"
         return f"kiln::from_float<{target.cpp}>({single})"
     if held.is_float and not target.is_float and target.itemsize < 4:
@@ -38,7 +38,7 @@ def convert(text: str, source: DType, target: DType) -> str:
 
 def hold(text: str, dtype: DType) -> str:
     """``text``, an element of type ``dtype``, in the type in which kernels hold it."""
-    return text if dtype.compute is dtype else f"kiln::to_float({text})"
+    return text if dtype.compute_dtype is dtype else f"kiln::to_float({text})"
 
 
 def bits(text: str, source: DType, target: DType) -> str:
@@ -97,7 +97,7 @@ class ValuePrinter(values.ValuePrinter):
         return hold(text, dtype)
 
     def as_held(self, text: str, dtype: DType) -> str:
-        return f"static_cast<{dtype.compute.cpp}>({text})"
+        return f"static_cast<{dtype.compute_dtype.cpp}>({text})"
 
     def select(self, condition: str, value: str, other: str) -> str:
         return f"{condition} ? {value} : {other}"
@@ -109,10 +109,10 @@ class ValuePrinter(values.ValuePrinter):
         return f"{pointer}[{offset}] = {element};"
 
     def definition(self, dtype: DType, name: str, text: str) -> str:
-        return f"const {dtype.compute.cpp} {name} = {text};"
+        return f"const {dtype.compute_dtype.cpp} {name} = {text};"
 
     def variable(self, dtype: DType, name: str, text: str) -> str:
-        return f"{dtype.compute.cpp} {name}{f' = {text}' if text else ''};"
+        return f"{dtype.compute_dtype.cpp} {name}{f' = {text}' if text else ''};"
 
     def assignment(self, name: str, text: str) -> str:
         return f"{name} = {text};"

@@ -214,7 +214,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         found: list[Prepared] = []
         for position, tiles in enumerate(self._read):
             if isinstance(tiles, str):
-                scope = operation.scopes[position]
+                scope = operation.operands[position]
                 before = found[-1].end if found else as_expr(0)
                 found.append(
                     Prepared.of(
@@ -362,7 +362,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         read = self.mask if self.mask and not self._limits.whole else None
         times = "LOG2_E" if self.in_powers else ""
         mask = printer.mask(read, operation.column, times) if read else None
-        return mask, printer.finish(self.out, operation.value_depth, self.element.compute)
+        return mask, printer.finish(self.out, operation.value_depth, self.element.compute_dtype)
 
     @cached_property
     def _limits(self) -> Limits:

@@ -71,7 +71,7 @@ class HookPrinter:
             value, values = statement.store.value, printer.values
             with values.computing(statement.store.nodes):
                 text = values.value(value)
-                if value.dtype.compute not in (DType.BOOL, DType.F32):
+                if value.dtype.compute_dtype not in (DType.BOOL, DType.F32):
                     text = f"{type_name(DType.F32)}({text})"
                 if value.dtype is DType.BOOL:
                     combined = f"select({text}, scores[{at}], LOWEST)"
@@ -92,7 +92,7 @@ class HookPrinter:
         for statement in nest.statements:
             for part in walk(statement.store.value):
                 if isinstance(part, Accumulator):
-                    same = part.dtype.compute is held
+                    same = part.dtype.compute_dtype is held
                     text = result if same else printer.values.convert(result, held, part.dtype)
                     printer.values.bind(part, text)
         printer.run(nest.statements, printer.store)

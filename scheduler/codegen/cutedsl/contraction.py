@@ -23,7 +23,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.index.ranges import loop_ranges
 from scheduler.ir.operations import Store
 from scheduler.ir.values import Load
 
@@ -212,7 +212,7 @@ class ContractionHooks:
     def _form(self, access: Load | Store, member: Member) -> Affine | None:
         """An access's address over the axes of a member."""
         groups = (self._interface.batch, self._interface.m, member.n)
-        ranges = loops_over(*(group.axes for group in groups))
+        ranges = loop_ranges(*(group.axes for group in groups))
         return address(access, self._interface.buffers[access.buffer], ranges)
 
     def _is_run(self, access: Load | Store, member: Member, width: int) -> bool:

@@ -34,7 +34,7 @@ from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Lowered
@@ -81,7 +81,7 @@ class GemmTemplate(CuteDSLTemplate):
         interface, operands = self.interface, self._lying
         return GemmProblem(
             interface.element,
-            *interface.extents(hints(self.lowered.graph.symbols)),
+            *interface.extents(hint_bindings(self.lowered.graph.symbols)),
             operands.obstacles[0],
             next(filter(None, operands.obstacles[1:]), ""),
             operands.mixed or self._hooks.obstacle(),

@@ -19,7 +19,7 @@ from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.launch import ceil_div
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
-from scheduler.ir.index.trees import indices
+from scheduler.ir.index.trees import index_exprs
 
 COPY_THREADS = 256
 _ALIGNED = 256  # bytes at which the workspace, and each part of it, begins
@@ -229,7 +229,7 @@ class Operands:
 
     def _per_batch(self, operand: Operand) -> bool:
         batch = {axis.var for axis in operand.batch.axes if axis.size != 1}
-        return any(batch & index.free_symbols for index in indices(operand.value))
+        return any(batch & index.free_symbols for index in index_exprs(operand.value))
 
     def tensor(self, position: int) -> dict[str, str]:
         """Pointer, shape and strides of what TMA loads: texts of the host function."""

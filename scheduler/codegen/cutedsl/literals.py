@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """The constant ``value`` in the type that holds ``dtype`` inside kernels. Integers wrap as a
     conversion in C++ does."""
-    held = dtype.compute
+    held = dtype.compute_dtype
     if isinstance(value, complex):
         raise KeyError(f"CuteDSL has no constants of type {dtype.label}")
     return f"{type_name(held)}({_number(value, held)})"

@@ -19,8 +19,8 @@ from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import FloorDiv, as_expr, variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
-from scheduler.ir.index.trees import indices, simplify_tree
-from scheduler.ir.operations import Axis, Buffer, BufferKind, Pointwise, Store, ViewOf
+from scheduler.ir.index.trees import index_exprs, simplify_tree
+from scheduler.ir.operations import Axis, Buffer, BufferKind, OperandView, Pointwise, Store
 from scheduler.ir.values import Value
 
 _THREADS = 256
@@ -42,7 +42,7 @@ class Prepared:
     @staticmethod
     def of(
         operand: str,
-        scope: ViewOf,
+        scope: OperandView,
         inner: tuple[Axis, Axis],
         dtype: DType,
         buffers: Mapping[str, Buffer],
@@ -110,7 +110,7 @@ def _own_batch(
     axes: list[Axis] = []
     places: list[Expr] = []
     for axis in batch:
-        found = [index for index in indices(value) if axis.var in index.free_symbols]
+        found = [index for index in index_exprs(value) if axis.var in index.free_symbols]
         if not found or axis.size == 1:
             continue
         shared = _divided(axis.var, found)

@@ -52,7 +52,7 @@ class CuteDSLTemplate(KernelTemplate):
 
     def kernel_name(self, source: str) -> str:
         """``cutedsl_<fused>_<8 hex>``; without the middle part where no op has a name."""
-        fused = fused_name(self.lowered.graph.named(self.node.nodes))
+        fused = fused_name(self.lowered.graph.nodes_named(self.node.nodes))
         parts = (self.prefix, *(() if fused == "fused" else (fused,)), code_digest(source))
         return "_".join(parts)
 

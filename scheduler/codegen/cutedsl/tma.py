@@ -69,7 +69,7 @@ def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles
         return "several results are stored"
     (statement,) = nest.statements
     value = statement.value
-    while isinstance(value, Cast) and value.dtype in (dtype, dtype.compute):
+    while isinstance(value, Cast) and value.dtype in (dtype, dtype.compute_dtype):
         value = value.value
     if not isinstance(value, Accumulator):
         return "more than the result is computed"
@@ -80,7 +80,7 @@ def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles
 
 
 def _without_widening(value: Value) -> Value:
-    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
+    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value
     return value
 

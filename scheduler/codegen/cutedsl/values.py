@@ -69,7 +69,7 @@ class ValuePrinter(values.ValuePrinter):
         return call_text(call, args)
 
     def convert(self, text: str, source: DType, target: DType) -> str:
-        held = source.compute
+        held = source.compute_dtype
         if held is target:
             return text
         text = dynamic(text)
@@ -83,7 +83,7 @@ class ValuePrinter(values.ValuePrinter):
         return f"{type_name(target)}({text})"
 
     def hold(self, text: str, dtype: DType) -> str:
-        return text if dtype.compute is dtype else f"{type_name(dtype.compute)}({text})"
+        return text if dtype.compute_dtype is dtype else f"{type_name(dtype.compute_dtype)}({text})"
 
     def hold_read(self, text: str, dtype: DType) -> str:
         # A pointer forgets that its bytes have no sign.
@@ -92,7 +92,7 @@ class ValuePrinter(values.ValuePrinter):
         return self.hold(text, dtype)
 
     def as_held(self, text: str, dtype: DType) -> str:
-        return f"{type_name(dtype.compute)}({text})"
+        return f"{type_name(dtype.compute_dtype)}({text})"
 
     def select(self, condition: str, value: str, other: str) -> str:
         return f"select({condition}, {value}, {other})"

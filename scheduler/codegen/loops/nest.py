@@ -25,9 +25,9 @@ from scheduler.ir.index.affine import Affine, affine_parts
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.facts import is_multiple, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod
-from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.index.trees import flat
+from scheduler.ir.index.trees import flat_offset
+from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.outcome import UserError
@@ -97,7 +97,7 @@ class LoopNest:
         self._check_read_backs()
 
     def _in_64_bits(self, value: Value) -> Value:
-        return in_64_bits(value, self.ranges)
+        return widen_indices(value, self.ranges)
 
     # -- accesses --------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class LoopNest:
     ) -> None:
         known = found.get((buffer, index))
         if known is None:
-            offset = affine_parts(flat(index, self._buffers[buffer].stride), variables)
+            offset = affine_parts(flat_offset(index, self._buffers[buffer].stride), variables)
             found[buffer, index] = Access(buffer, index, offset, masked, written)
         elif (known.masked and not masked) or (written and not known.written):
             found[buffer, index] = replace(
@@ -181,7 +181,9 @@ class LoopNest:
             return
         store = self.statements[-1].store
         variables = {axis.var for axis in self.outer}
-        offset = affine_parts(flat(store.index, self._buffers[store.buffer].stride), variables)
+        offset = affine_parts(
+            flat_offset(store.index, self._buffers[store.buffer].stride), variables
+        )
         steps = [offset.step(axis.var) for axis in self.outer]
         if all(step is not None and step.is_Integer for step in steps):
             order = sorted(range(len(steps)), key=lambda i: -int(steps[i] or 0))
@@ -213,14 +215,14 @@ class LoopNest:
                 continue
             merged[0] = Axis(last.var, axis.size * last.size)
             self._accesses = {
-                key: replace(access, offset=access.offset.merged(axis.var))
+                key: replace(access, offset=access.offset.merge(axis.var))
                 for key, access in self._accesses.items()
             }
         return tuple(merged)
 
     def _one_stride(self, axis: Axis, last: Axis) -> bool:
         return all(
-            access.offset.runs_on(axis.var, last.var, last.size)
+            access.offset.can_merge(axis.var, last.var, last.size)
             for access in self._accesses.values()
         )
 
@@ -293,7 +295,7 @@ class LoopNest:
 
     def _ends(self) -> Iterator[Expr]:
         for name in (*self.inputs, *self.outputs):
-            yield flat(self._buffers[name].size, self._buffers[name].stride)
+            yield flat_offset(self._buffers[name].size, self._buffers[name].stride)
 
     def offsets_need_64_bits(self) -> bool:
         """Whether an element of a buffer may be beyond 32 bits."""

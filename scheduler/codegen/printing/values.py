@@ -21,7 +21,7 @@ from scheduler.codegen.printing.precision import Root, fast_calls
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol, variable
-from scheduler.ir.index.trees import flat
+from scheduler.ir.index.trees import flat_offset
 from scheduler.ir.operations import Buffer, Store
 from scheduler.ir.values import (
     Accumulator,
@@ -47,7 +47,7 @@ class Memory:
 
     def flat(self, index: tuple[Expr, ...]) -> Expr:
         """The element's offset from the pointer, from one expression a dimension."""
-        return flat(index, self.buffer.stride)
+        return flat_offset(index, self.buffer.stride)
 
 
 class ValuePrinter(ABC):
@@ -271,7 +271,7 @@ class ValuePrinter(ABC):
         condition = self.value(value.condition)
         inside, inside_text = self._nested_block(value.value)
         outside, outside_text = self._nested_block(value.other)
-        if value.other.dtype.compute is not value.dtype.compute:
+        if value.other.dtype.compute_dtype is not value.dtype.compute_dtype:
             outside_text = self.as_held(outside_text, value.dtype)
         if not len(inside) and not len(outside):
             return self._define(value.dtype, self.select(condition, inside_text, outside_text))

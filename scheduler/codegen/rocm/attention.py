@@ -204,7 +204,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         blocks = batch * ceil_div(rows, made.block_m) * made.splits
         partial = round_up(shape.value_depth + 2, 4)
         partials = made.splits * batch * rows * partial
-        workspace = partials * self.element.compute.itemsize if made.splits > 1 else None
+        workspace = partials * self.element.compute_dtype.itemsize if made.splits > 1 else None
         packs = batch * rows * (shape.value_depth // self._out_pack)
         combined = ceil_div(packs * min(made.splits, _COMBINE_LANES), _COMBINE_THREADS)
         rendered = self.finished(
@@ -245,7 +245,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "rows": index(operation.row.size),
             "columns": index(operation.column.size),
             "batches": index(numel(operation.batch)),
-            "scale": literal(operation.scale, self.element.compute),
+            "scale": literal(operation.scale, self.element.compute_dtype),
             # The greatest score is found before it is scaled, which a positive scale allows.
             "scaled_first": not self._window.whole or operation.scale <= 0 or bool(operation.cap),
             "cap": self._cap(),
@@ -264,7 +264,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         }
 
     def _cap(self) -> _Cap | None:
-        operation, held = self.operation, self.element.compute
+        operation, held = self.operation, self.element.compute_dtype
         if operation.cap is None:
             return None
         near = self.element.itemsize == _HALF and operation.cap <= attention.MOST_ABOVE_LOWEST
@@ -326,7 +326,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
                 printer.values.lines.add(f"element[j] = {element};")
 
         printer.run(self.mask.statements, fill)
-        masked = convert("masked", held, self.element.compute) if not selects else "masked"
+        masked = convert("masked", held, self.element.compute_dtype) if not selects else "masked"
         return _Mask(held.cpp, width, lines, self._applied(masked, selects=selects))
 
     def _applied(self, text: str, *, selects: bool) -> str:
@@ -388,12 +388,12 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def _store_lines(self) -> Lines:
         lines, width = self.lines(2), self._out_pack
         printer = self._printer(self.out, lines, Pack(self.operation.value_depth, width))
-        held = self.element.compute
+        held = self.element.compute_dtype
         acc = f"sums[{'j' if width > 1 else '0'}] * inverse"
         for store in self.operation.stores:
             for part in walk(store.value):
                 if isinstance(part, Accumulator):
-                    same = part.dtype.compute is held
+                    same = part.dtype.compute_dtype is held
                     text = f"({acc})" if same else convert(f"({acc})", held, part.dtype)
                     printer.values.bind(part, text)
         printer.run(self.out.statements, printer.store)

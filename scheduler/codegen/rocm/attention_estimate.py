@@ -70,7 +70,7 @@ def estimate(
     if config.splits == 1:
         return time
     found = config.splits * problem.batch * problem.rows * (shape.value_depth + 2)
-    moved = 2 * found * shape.element.compute.itemsize / machine.bytes_per_us
+    moved = 2 * found * shape.element.compute_dtype.itemsize / machine.bytes_per_us
     combined = _COMBINE_US + _PARTS_US * config.splits / _COMBINED + _PARTIAL * moved
     combined += _FAR_US if config.splits > _FAR else 0.0
     return (time + combined) * (1 + _A_PART * config.splits)

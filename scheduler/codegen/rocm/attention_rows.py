@@ -12,7 +12,7 @@ from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import Substitution, substitute_expr
-from scheduler.ir.index.trees import indices, simplify_tree
+from scheduler.ir.index.trees import index_exprs, simplify_tree
 from scheduler.ir.operations import Attention, Axis
 from scheduler.ir.values import Value
 
@@ -38,7 +38,7 @@ def _groups(operation: Attention, axis: Axis) -> Iterator[int]:
     if not axis.size.is_Integer or axis.size == 1:
         return
     size, found = int(axis.size), {int(axis.size)}
-    for index in (*indices(operation.k), *indices(operation.v)):
+    for index in (*index_exprs(operation.k), *index_exprs(operation.v)):
         for part in index.atoms(FloorDiv):
             if axis.var in part.args[0].free_symbols and part.args[1].is_Integer:
                 found.add(int(part.args[1]))
@@ -62,7 +62,7 @@ def _shared(operation: Attention, axis: Axis, heads: int, ranges: Ranges) -> Att
         return simplify_tree(change.apply(value), inside)
 
     k, v = tree(operation.k), tree(operation.v)
-    if any(row.var in index.free_symbols for value in (k, v) for index in indices(value)):
+    if any(row.var in index.free_symbols for value in (k, v) for index in index_exprs(value)):
         return None
     mask = None if operation.mask is None else tree(operation.mask)
     stores = tuple(

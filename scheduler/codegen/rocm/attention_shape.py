@@ -133,7 +133,7 @@ class AttentionShape:
         size = self.element.itemsize
         rows = config.block_m * gpu.wavefront // config.threads
         wide = self.padded_value_depth + config.block_n
-        sums = rows * wide * self.element.compute.itemsize
+        sums = rows * wide * self.element.compute_dtype.itemsize
         operands = rows * (config.block_n + (self.padded_depth if queries else 0))
         tiles = config.block_n * (self.padded_depth + self.padded_value_depth)
         held = (sums + operands * size * core.copies) // gpu.wavefront

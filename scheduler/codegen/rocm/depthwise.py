@@ -28,11 +28,11 @@ from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.ranges import Ranges, loop_ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis, Lowered, Store
 from scheduler.outcome import Rejected
@@ -78,8 +78,8 @@ class DepthwiseTemplate(ROCmTemplate):
     ) -> None:
         super().__init__(node, lowered, targets, comment)
         (self._member,) = node.contractions
-        self._ranges = Ranges.of_symbols(lowered.graph.symbols)
-        self._hints = hints(lowered.graph.symbols)
+        self._ranges = Ranges.from_symbols(lowered.graph.symbols)
+        self._hints = hint_bindings(lowered.graph.symbols)
         self.interface = GemmInterface(
             (self._member,), lowered.buffers, lowered.graph.symbols, self.marks
         )
@@ -240,7 +240,7 @@ class DepthwiseTemplate(ROCmTemplate):
         return {
             "header": self.header(),
             "element": interface.element.cpp,
-            "accumulator": interface.element.compute.cpp,
+            "accumulator": interface.element.compute_dtype.cpp,
             "taps_y": _number(self._member.k[0].size) if y else 1,
             "taps_x": _number(self._member.k[-1].size),
             "step_y": y.step if y else 1,
@@ -311,7 +311,7 @@ class DepthwiseTemplate(ROCmTemplate):
     def _stores_vectors(self, store: Store, width: int) -> bool:
         """Whether the results of a thread's channels lie next to each other, whole vectors."""
         (channel,) = self._member.batch
-        ranges = loops_over(self._member.batch, self._member.m, self._member.n)
+        ranges = loop_ranges(self._member.batch, self._member.m, self._member.n)
         form = address(store, self.lowered.buffers[store.buffer], ranges)
         if width == 1 or form is None or form.at(channel.var) != 1:
             return False

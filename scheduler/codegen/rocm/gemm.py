@@ -37,7 +37,7 @@ from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
@@ -86,7 +86,7 @@ class GemmTemplate(ROCmTemplate):
     def _multiplied(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
         """Floats of 8 bits as they are where every target multiplies them. Few rows are summed by
         vector instructions, which none has for them."""
-        element, sizes = members[0].a.dtype, hints(self.lowered.graph.symbols)
+        element, sizes = members[0].a.dtype, hint_bindings(self.lowered.graph.symbols)
         few = evaluate(numel(members[0].m), sizes) <= MOST_GEMV_ROWS
         served = all(instruction(element, hip_hardware(target)) for target in self.targets)
         return members if served and not few else widened(members)
@@ -97,7 +97,7 @@ class GemmTemplate(ROCmTemplate):
         interface = self.interface
         widths = vector_widths(interface.element)
         seconds = [member.b for member in interface.members]
-        batches, m, n, k = interface.extents(hints(self.lowered.graph.symbols))
+        batches, m, n, k = interface.extents(hint_bindings(self.lowered.graph.symbols))
         return GemmProblem(
             interface.element,
             *(batches, m, n, k),
@@ -118,7 +118,7 @@ class GemmTemplate(ROCmTemplate):
 
     def _distinct(self, operands: Sequence[Operand], elements: int) -> float:
         """The part of so many elements that are in memory."""
-        bindings = hints(self.lowered.graph.symbols)
+        bindings = hint_bindings(self.lowered.graph.symbols)
         read = [operand.load.buffer for operand in operands if operand.load is not None]
         if len(read) < len(operands):
             return 1.0

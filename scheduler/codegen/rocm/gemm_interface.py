@@ -34,7 +34,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         kernel = ROCmTemplateKernel()
         super().__init__(members, buffers, symbols, kernel, input_reorder, converts=converts)
         self._marks = marks
-        ranges = Ranges.of_symbols(symbols)
+        ranges = Ranges.from_symbols(symbols)
         self._parts = [parts_of(read, ranges, self.kernel) for read in self.reads]
         self._names = {arg.name: f"p.{arg.name}" for arg in self.kernel.args}
         for group in self.groups:

@@ -80,7 +80,7 @@ def accumulator_bytes(statement: Statement, stage: Stage) -> int:
     """Of what a reduction combines, at most; a power of two."""
     if finds_index(statement.kind):
         return 16  # kiln::Found: a value and an index of 8 bytes
-    each = statement.accumulate.compute.itemsize
+    each = statement.accumulate.compute_dtype.itemsize
     if statement.name in stage.exponentials:
         return 2 * each
     return 4 * each if statement.name in stage.points else each
@@ -238,7 +238,7 @@ class SharedBody:
         for statement in stage.reductions:
             if self._has_moments(statement):
                 columns = "[kColumns]" if self.shares.columns else ""
-                cpp = statement.accumulate.compute.cpp
+                cpp = statement.accumulate.compute_dtype.cpp
                 name = self._accumulators[statement.name]
                 text = f"kiln::Shifted<{cpp}> {name}_elements{columns} = {{}};"
                 self.lines.add(text, statement.store.nodes)
@@ -318,7 +318,7 @@ class SharedBody:
                 values.lines.add(adds_element(statement, name, text, self._at, place))
                 return
             if statement.name in self._points:
-                element = convert(text, statement.value.dtype, statement.accumulate.compute)
+                element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
                 values.lines.add(f"{name}_elements{self._at}.add({element});")
                 return
             if edge:
@@ -359,7 +359,7 @@ class SharedBody:
 
     def _result_types(self, statement: Statement) -> tuple[DType, DType]:
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
-        return dtype.compute, dtype
+        return dtype.compute_dtype, dtype
 
     def _row(self, statement: Statement, name: str, *, stores: bool) -> None:
         """One thread of one block writes; all of them know the value."""

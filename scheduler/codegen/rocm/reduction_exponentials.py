@@ -42,7 +42,9 @@ def _together(before: Stage, stage: Stage) -> Stage | None:
     element = distance.args[0]
     tops = [s for s in before.loop if s.kind is ReductionKind.MAX and s.value == element]
     rows = {s.store.buffer for s in (*before.reductions, *before.after)}
-    alike = [top for top in tops if top.accumulate.compute is statement.accumulate.compute]
+    alike = [
+        top for top in tops if top.accumulate.compute_dtype is statement.accumulate.compute_dtype
+    ]
     if not alike or point.buffer not in rows:
         return None
     top = alike[0]
@@ -69,7 +71,7 @@ def _shifted_power(statement: Statement) -> tuple[Call, Call, Load] | None:
 
 def pair(statement: Statement, *, fast: bool) -> tuple[str, str]:
     """The operation that combines what two sets of elements have, and the type of that, in C++."""
-    held = statement.accumulate.compute.cpp + (", true" if fast else "")
+    held = statement.accumulate.compute_dtype.cpp + (", true" if fast else "")
     return f"kiln::JoinExponentials<{held}>", f"kiln::Exponentials<{held}>"
 
 
@@ -81,7 +83,7 @@ def pairs_of(stage: Stage, accumulators: Mapping[str, str]) -> dict[str, Stateme
 def adds_element(statement: Statement, name: str, text: str, at: str, place: str) -> str:
     """The statement by which a pair takes in the element ``text``: that of the column ``at`` where
     it has several. With a ``place`` it is put there, among others that are taken in together."""
-    element = convert(text, statement.value.dtype, statement.accumulate.compute)
+    element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
     return f"{name}_elements{at}{place} = {element};" if place else f"{name}{at}.add({element});"
 
 
@@ -92,7 +94,7 @@ def together(
     """Lines inside put ``count`` elements where the ``pairs``, by their names, take them all in."""
     for name, statement in pairs.items():
         places = f"[kColumns][{count}]" if columns else f"[{count}]"
-        held = statement.accumulate.compute.cpp
+        held = statement.accumulate.compute_dtype.cpp
         lines.add(f"{held} {name}_elements{places};", statement.store.nodes)
     yield
     for name, statement in pairs.items():

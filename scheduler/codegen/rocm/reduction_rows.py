@@ -308,10 +308,10 @@ class RowBody:
         """What is stored of a reduction, ``result``, and what reads it from here on."""
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
         values = self.printer.values
-        values.bind(Accumulator(dtype.compute, statement.name), result)
+        values.bind(Accumulator(dtype.compute_dtype, statement.name), result)
         values.bind(Accumulator(dtype, statement.name), result)
         with values.scope():
-            values.bind(Accumulator(dtype.compute), result)
+            values.bind(Accumulator(dtype.compute_dtype), result)
             values.bind(Accumulator(dtype), result)
             kept = self._write_row(statement)
         store = statement.store

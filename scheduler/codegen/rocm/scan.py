@@ -168,7 +168,7 @@ class ScanTemplate(LoopTemplate):
         lanes, items, split = _values(config)
         threads = max(lanes, _BLOCK)
         ahead = self._ahead(lanes * items * split) if lanes > 1 else 1
-        widest = max(s.accumulate.compute.itemsize for s in self.nest.statements)
+        widest = max(s.accumulate.compute_dtype.itemsize for s in self.nest.statements)
         scratch = threads // 32 * widest * ahead if lanes > 32 else 0
         kept = partials((Stage(self.nest.statements, ()),))
         rows = self.nest.outer_numel

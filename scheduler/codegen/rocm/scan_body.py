@@ -127,7 +127,7 @@ class ScanBody:
         def sink(each: Statement) -> None:
             values = self.printer.values
             text = values.value(each.value)
-            element = convert(text, each.value.dtype, each.accumulate.compute)
+            element = convert(text, each.value.dtype, each.accumulate.compute_dtype)
             values.lines.add(f"{self._running} = {element};")
 
         with self._each_run():
@@ -155,6 +155,6 @@ class ScanBody:
         stored = replace(statement, kind=None, value=statement.store.value)
         with values.scope():
             for name in ("acc", statement.name):
-                for dtype in {statement.accumulate, statement.accumulate.compute}:
+                for dtype in {statement.accumulate, statement.accumulate.compute_dtype}:
                     values.bind(Accumulator(dtype, name), self._running)
             self._inside(lambda: self.printer.run([stored], self.printer.store))

@@ -163,7 +163,7 @@ def _go_on(printer: NestPrinter, body: SharedBody, statement: Statement) -> None
 
     def sink(one: Statement) -> None:
         text = printer.values.value(one.value)
-        element = convert(text, one.value.dtype, one.accumulate.compute)
+        element = convert(text, one.value.dtype, one.accumulate.compute_dtype)
         printer.values.lines.add(f"carry{at} = {operation}()(carry{at}, {element});", nodes)
 
     lines.add("#pragma unroll 4", ())
@@ -176,6 +176,6 @@ def _go_on(printer: NestPrinter, body: SharedBody, statement: Statement) -> None
         with values.scope():
             printer.run([statement], sink)
         for name in ("acc", statement.name):
-            for dtype in {statement.accumulate, statement.accumulate.compute}:
+            for dtype in {statement.accumulate, statement.accumulate.compute_dtype}:
                 values.bind(Accumulator(dtype, name), f"carry{at}")
         printer.run([replace(statement, kind=None, value=statement.store.value)], printer.store)

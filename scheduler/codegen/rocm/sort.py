@@ -101,7 +101,7 @@ class SortTemplate(LaunchTemplate):
     @property
     def _element_bytes(self) -> int:
         """Of a key and its place."""
-        return self.operation.key.dtype.compute.itemsize + (8 if self.interface.wide else 4)
+        return self.operation.key.dtype.compute_dtype.itemsize + (8 if self.interface.wide else 4)
 
     def _mode(self, tile: int) -> str:
         limit = self.operation.place.size
@@ -133,7 +133,7 @@ class SortTemplate(LaunchTemplate):
             mode=mode,
             workspace="" if workspace is None else self._host_printer(workspace),
             element_bytes=2 * self._element_bytes,
-            key=self.operation.key.dtype.compute.cpp,
+            key=self.operation.key.dtype.compute_dtype.cpp,
             descending=self.operation.descending,
             xnumel=index(rows),
             rnumel=index(self.nest.inner_numel),
@@ -158,7 +158,7 @@ class SortTemplate(LaunchTemplate):
         printer.decode("rindex", self.nest.inner)
         with printer.values.computing(self.operation.nodes):
             tree = self.nest.statements[0].value
-            held = tree.dtype.compute
+            held = tree.dtype.compute_dtype
             text = convert(printer.values.value(tree), tree.dtype, held)
             lines.add(f"const Key key = {text};")
         return lines
@@ -189,7 +189,7 @@ def _as_scans(operation: Sort) -> list[Scan]:
             operation.axis,
             ReductionKind.MAX,
             operation.key,
-            operation.key.dtype.compute,
+            operation.key.dtype.compute_dtype,
             replace(store, index=tuple(substitute_expr(i, along) for i in store.index)),
             operation.nodes,
         )

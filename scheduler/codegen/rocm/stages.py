@@ -98,9 +98,9 @@ def combination(statement: Statement) -> tuple[str, str]:
     as wide as the kernel's."""
     assert statement.kind is not None
     if finds_index(statement.kind):
-        held = f"{statement.value.dtype.compute.cpp}, index_t"
+        held = f"{statement.value.dtype.compute_dtype.cpp}, index_t"
         return f"{_OPERATIONS[statement.kind]}<{held}>", f"kiln::Found<{held}>"
-    held = statement.accumulate.compute.cpp
+    held = statement.accumulate.compute_dtype.cpp
     return f"{_OPERATIONS[statement.kind]}<{held}>", held
 
 
@@ -111,7 +111,7 @@ def advanced(statement: Statement, name: str, text: str, *, packed: bool) -> str
     if finds_index(statement.kind):
         position = "rindex + j" if packed else "rindex"
         return f"{name} = {operation}::next({name}, {held}{{{text}, {position}}});"
-    element = convert(text, statement.value.dtype, statement.accumulate.compute)
+    element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
     return f"{name} = {operation}()({name}, {element});"
 
 

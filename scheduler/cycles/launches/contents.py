@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.cycles.problem import filler
 from scheduler.ir.dtypes import DType
-from scheduler.ir.storage import rounded_storage
+from scheduler.ir.storage import encode_values
 from scheduler.isa.rocm.emulator.memory import Filler
 
 DTYPES = {dtype.torch.removeprefix("torch."): dtype for dtype in DType}
@@ -26,7 +26,7 @@ def random_values(dtype: DType, seed: int, below: int | None = None) -> Filler |
 def given_values(dtype: DType, values: Sequence[float]) -> bytes:
     """The elements as bytes. ``ValueError`` for what the type does not hold."""
     if dtype.is_inexact:
-        return rounded_storage(np.array(values, np.float64), dtype).astype(dtype.numpy).tobytes()
+        return encode_values(np.array(values, np.float64), dtype).astype(dtype.numpy).tobytes()
     held = np.array(values, object)
     limits = np.iinfo(dtype.numpy) if dtype is not DType.BOOL else None
     least, most = (int(limits.min), int(limits.max)) if limits else (0, 1)

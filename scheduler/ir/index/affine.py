@@ -33,12 +33,12 @@ class Affine:
         """How far one step of ``variable`` moves; None where that is not the same everywhere."""
         return None if variable in self.nonlinear else self.at(variable)
 
-    def runs_on(self, outer: sympy.Symbol, inner: sympy.Symbol, size: Expr) -> bool:
+    def can_merge(self, outer: sympy.Symbol, inner: sympy.Symbol, size: Expr) -> bool:
         """Whether a step of ``outer`` goes on where ``inner`` ends after ``size`` steps, so that
         both are one variable."""
         return is_equal(self.at(outer), self.at(inner) * size)
 
-    def merged(self, outer: sympy.Symbol) -> Affine:
+    def merge(self, outer: sympy.Symbol) -> Affine:
         """With ``outer`` gone into the axis inside it."""
         kept = {var: c for var, c in self.coefficients.items() if var != outer}
         return Affine(kept, self.rest, self.nonlinear)
@@ -53,7 +53,7 @@ def affine(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine | None:
     return None if parts.nonlinear else parts
 
 
-def _moves(part: Expr, variables: Collection[sympy.Symbol]) -> bool:
+def _depends_on(part: Expr, variables: Collection[sympy.Symbol]) -> bool:
     if part.is_Symbol:
         return part in variables
     return not part.free_symbols.isdisjoint(variables)
@@ -69,7 +69,7 @@ def affine_parts(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine:
     rest: Poly = {}
     nonlinear: set[sympy.Symbol] = set()
     for monomial, factor in poly.expand(expr).items():
-        inside = [part for part in monomial if _moves(part, variables)]
+        inside = [part for part in monomial if _depends_on(part, variables)]
         if len(inside) == 1 and inside[0].is_Symbol:
             others = poly.divide_monomial(monomial, (inside[0],))
             assert others is not None
@@ -78,5 +78,5 @@ def affine_parts(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine:
         rest[monomial] = factor
         for part in inside:
             nonlinear |= part.free_symbols.intersection(variables)
-    found = {variable: poly.expression(c) for variable, c in coefficients.items()}
-    return Affine(found, poly.expression(rest), frozenset(nonlinear))
+    found = {variable: poly.to_expr(c) for variable, c in coefficients.items()}
+    return Affine(found, poly.to_expr(rest), frozenset(nonlinear))

@@ -14,7 +14,7 @@ from scheduler.limits import MAX_COEFFICIENT_BITS
 from scheduler.steps import spend
 
 INT32_MAX = 2**31 - 1
-_MOST = 1 << MAX_COEFFICIENT_BITS  # an end beyond it is as good as none
+_MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS  # an end beyond it is as good as none
 _ANY: Interval = (-math.inf, math.inf)
 
 
@@ -27,7 +27,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
         return int(expr), int(expr)
     spend()
     low, high = _symbol(expr, ranges) if expr.is_Symbol else _function(expr, ranges)
-    return max(low, ranges.least.get(expr, low)), high
+    return max(low, ranges.lower_bounds.get(expr, low)), high
 
 
 def _symbol(symbol: sympy.Symbol, ranges: Ranges) -> Interval:
@@ -57,7 +57,7 @@ def _function(expr: Expr, ranges: Ranges) -> Interval:
     return _ANY
 
 
-def _infinite(end: float) -> bool:
+def _is_infinite(end: float) -> bool:
     return abs(end) == math.inf  # math.isinf takes no integer beyond a float's range
 
 
@@ -65,8 +65,8 @@ def _sum(ends: Iterable[float]) -> float:
     """The sum of lower ends, or of upper ones: they are infinite to one side only."""
     total: float = 0
     for end in ends:
-        if _infinite(total) or _infinite(end):
-            total = total if _infinite(total) else end
+        if _is_infinite(total) or _is_infinite(end):
+            total = total if _is_infinite(total) else end
         else:
             total += end
     return total
@@ -84,10 +84,10 @@ def _times(x: float, y: float) -> float:
     # An infinity stands for "some large integer", and 0 times that is 0.
     if x == 0 or y == 0:
         return 0
-    if _infinite(x) or _infinite(y):
+    if _is_infinite(x) or _is_infinite(y):
         return math.inf if (x > 0) == (y > 0) else -math.inf
     product = x * y
-    if -_MOST < product < _MOST:
+    if -_MAX_COEFFICIENT < product < _MAX_COEFFICIENT:
         return product
     return math.inf if product > 0 else -math.inf
 
@@ -95,13 +95,13 @@ def _times(x: float, y: float) -> float:
 def _quotient(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0:
         return _ANY
-    return _divided(a[0], b[0] if a[0] < 0 else b[1]), _divided(a[1], b[0] if a[1] >= 0 else b[1])
+    return _divide(a[0], b[0] if a[0] < 0 else b[1]), _divide(a[1], b[0] if a[1] >= 0 else b[1])
 
 
-def _divided(a: float, b: float) -> float:
-    if _infinite(a):
+def _divide(a: float, b: float) -> float:
+    if _is_infinite(a):
         return a
-    return a // b if not _infinite(b) else (-1 if a < 0 else 0)
+    return a // b if not _is_infinite(b) else (-1 if a < 0 else 0)
 
 
 def _remainder(a: Interval, b: Interval) -> Interval:

@@ -37,7 +37,7 @@ def is_unbacked(name: str) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def unbacked(expr: Expr) -> tuple[str, ...]:
+def unbacked_sizes(expr: Expr) -> tuple[str, ...]:
     """Names of the sizes in an expression that depend on data, in order."""
     if expr.is_Integer:
         return ()

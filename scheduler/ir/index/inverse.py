@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import FloorDiv, Mod, variable
-from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.ranges import Ranges, loop_ranges
 from scheduler.ir.index.simplify import product, simplify
 from scheduler.ir.index.substitute import substitute_expr
 from scheduler.ir.operations import Axis
@@ -22,7 +22,7 @@ _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 
 
 @lru_cache(maxsize=4096)
-def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
+def invert_index(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     """The loop variables at which ``index`` names the element (d0, d1, …) of a buffer.
 
     One expression in d0, d1, … for each of ``axes``; None unless the loops visit each element
@@ -31,15 +31,15 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     digits of such numbers.
     """
     dims = tuple(variable("d", k) for k in range(len(size)))
-    direct = _direct(index, size, axes, dims)
+    direct = _invert_direct(index, size, axes, dims)
     if direct is not None:
         return direct
     if product(size) == 0:
         return None  # no element to name
-    flat = simplify(_row_major(index, size), loops_over(axes))
+    flat = simplify(_row_major(index, size), loop_ranges(axes))
     form = affine(flat, {axis.var for axis in axes})
     if form is None or form.rest != 0:
-        return _by_digits(index, size, axes, dims)
+        return _invert_digits(index, size, axes, dims)
     steps = [form.at(axis.var) for axis in axes]
     number = _row_major(dims, size)
     found: dict[int, Expr] = {}
@@ -61,7 +61,7 @@ def _row_major(index: Sequence[Expr], size: Index) -> Expr:
     return number
 
 
-def _direct(
+def _invert_direct(
     index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
 ) -> Index | None:
     """The usual case: every dimension is a loop of its own, or has one element."""
@@ -73,7 +73,7 @@ def _direct(
     return tuple(dims[place[axis.var]] for axis in axes)
 
 
-def _by_digits(
+def _invert_digits(
     index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
 ) -> Index | None:
     """Where a loop's variable is shared out among dimensions: channels last, one loop runs over
@@ -93,11 +93,11 @@ def _by_digits(
             step = following
         if found is None or found or step != extent:
             return None
-    numbers = [_number(digits[axis.var], axis.size) for axis in axes]
+    numbers = [_combine_digits(digits[axis.var], axis.size) for axis in axes]
     return None if None in numbers else tuple(number for number in numbers if number is not None)
 
 
-def _number(digits: Mapping[Expr, tuple[Expr, Expr]], size: Expr) -> Expr | None:
+def _combine_digits(digits: Mapping[Expr, tuple[Expr, Expr]], size: Expr) -> Expr | None:
     """The number of these digits (by their steps, with their radices), one of ``size``."""
     step, number, count = _ONE, _ZERO, 0
     while step in digits:
@@ -141,7 +141,7 @@ def reindexing_at(
     index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Ranges
 ) -> dict[sympy.Symbol, Expr] | None:
     """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
-    variables = inverse(index, size, axes)
+    variables = invert_index(index, size, axes)
     if variables is None:
         return None
     dims = {variable("d", k): i for k, i in enumerate(at)}

@@ -23,16 +23,16 @@ from scheduler.steps import LimitError, spend
 Monomial: TypeAlias = tuple[Expr, ...]
 Poly: TypeAlias = dict[Monomial, int]
 
-_MOST = 1 << MAX_COEFFICIENT_BITS
-_REMEMBERED = 65_536  # atoms' texts
-_SYMPY = 10  # steps of making one of its terms
+_MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS
+_CACHE_SIZE = 65_536  # atoms' texts
+_TERM_FUEL = 10  # steps of making one of its terms
 
 
 class TooLargeError(LimitError):
     """An expression multiplied out is larger than any index is."""
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def atom_key(atom: Expr) -> str:
     """A sort key that is the same in every process (sympy's hashes are not)."""
     if atom.is_Symbol:
@@ -56,10 +56,10 @@ def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
     result = dict(a)
     for monomial, coefficient in b.items():
         _accumulate(result, monomial, factor * coefficient)
-    return _checked(result)
+    return _check_size(result)
 
 
-def times(a: Monomial, b: Monomial) -> Monomial:
+def multiply_monomials(a: Monomial, b: Monomial) -> Monomial:
     """The product of two monomials."""
     if not a or not b:
         return a or b
@@ -74,12 +74,12 @@ def multiply(a: Poly, b: Poly) -> Poly:
     result: Poly = {}
     for left, x in a.items():
         for right, y in b.items():
-            _accumulate(result, times(left, right), x * y)
-        _checked(result)
+            _accumulate(result, multiply_monomials(left, right), x * y)
+        _check_size(result)
     return result
 
 
-def _checked(poly: Poly) -> Poly:
+def _check_size(poly: Poly) -> Poly:
     """The polynomial itself; ``TooLargeError`` for one of too many terms."""
     if len(poly) > MAX_TERMS:
         raise TooLargeError(f"an expression has more than {MAX_TERMS} terms")
@@ -89,7 +89,7 @@ def _checked(poly: Poly) -> Poly:
 def _accumulate(poly: Poly, monomial: Monomial, coefficient: int) -> None:
     """Add one term in place; no coefficient is 0."""
     total = poly.get(monomial, 0) + coefficient
-    if not -_MOST < total < _MOST:
+    if not -_MAX_COEFFICIENT < total < _MAX_COEFFICIENT:
         raise TooLargeError(f"an expression has numbers of over {MAX_COEFFICIENT_BITS} bits")
     if total:
         poly[monomial] = total
@@ -140,7 +140,7 @@ def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
     return quotient, rest
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def degree(expr: Expr) -> int:
     """How many sizes are multiplied in its value at most, behind divisions too: its digits are at
     most as many times those of a size."""
@@ -190,9 +190,9 @@ def expand(expr: Expr) -> Poly:
     return atom(expr)
 
 
-def expression(p: Poly) -> Expr:
+def to_expr(p: Poly) -> Expr:
     """The polynomial as a sympy expression."""
-    spend(_SYMPY * len(p))
+    spend(_TERM_FUEL * len(p))
     if not p or (len(p) == 1 and () in p):
         return sympy.Integer(p.get((), 0))
     terms = [

@@ -32,7 +32,7 @@ class Ranges:
     sizes: tuple[tuple[str, Interval], ...] = ()
 
     @staticmethod
-    def of_symbols(symbols: Mapping[str, SymbolInfo]) -> Ranges:
+    def from_symbols(symbols: Mapping[str, SymbolInfo]) -> Ranges:
         """The ranges of a graph's symbolic sizes, as the export guarantees them."""
         return Ranges(
             sizes=tuple(
@@ -59,17 +59,17 @@ class Ranges:
         return dict(self.sizes)
 
     @cached_property
-    def least(self) -> Mapping[Expr, int]:
+    def lower_bounds(self) -> Mapping[Expr, int]:
         """What sizes are at least because every loop makes a step: s // 2 - 3 >= 1 implies that
         s // 2 >= 4. Where a loop makes none there is no point for a fact to be about."""
         found: dict[Expr, int] = {}
         for _, size in self.loops:
-            for part, value in _least_of_parts(size):
+            for part, value in _part_lower_bounds(size):
                 found[part] = max(value, found.get(part, 0))
         return found
 
 
-def _least_of_parts(size: Expr) -> Iterable[tuple[Expr, int]]:
+def _part_lower_bounds(size: Expr) -> Iterable[tuple[Expr, int]]:
     """What ``factor * part * … + constant >= 1`` says of the parts."""
     terms = dict(poly.expand(size))
     constant = terms.pop((), 0)
@@ -86,6 +86,6 @@ def _least_of_parts(size: Expr) -> Iterable[tuple[Expr, int]]:
 ANY_SIZES = Ranges()
 
 
-def loops_over(*groups: Iterable[Axis]) -> Ranges:
+def loop_ranges(*groups: Iterable[Axis]) -> Ranges:
     """The ranges of loops, of whatever size."""
     return Ranges(tuple([(axis.var, axis.size) for group in groups for axis in group]))

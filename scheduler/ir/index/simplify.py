@@ -24,7 +24,7 @@ from scheduler.ir.index.polynomial import Poly
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 from scheduler.steps import spend
 
-_REMEMBERED = 16_384  # expressions of one set of points
+_CACHE_SIZE = 16_384  # expressions of one set of points
 
 
 def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
@@ -62,7 +62,7 @@ class Simplifier:
         """The normal form of ``expr``."""
         known = self._done.get(expr)
         if known is None:
-            known = self._done[expr] = poly.expression(self.to_poly(expr))
+            known = self._done[expr] = poly.to_expr(self.to_poly(expr))
         return known
 
     def is_nonnegative(self, expr: Expr) -> bool:
@@ -74,7 +74,7 @@ class Simplifier:
         known = self._polys.get(expr)
         if known is None:
             spend()
-            if len(self._polys) >= _REMEMBERED:
+            if len(self._polys) >= _CACHE_SIZE:
                 self._forget()
             known = self._polys[expr] = self._convert(expr)
         return known
@@ -124,7 +124,7 @@ class Simplifier:
 
     def _floordiv(self, p: Poly, q: Poly) -> Poly:
         if not q or not p or q == {(): 1}:
-            return p if q else poly.atom(FloorDiv(poly.expression(p), sympy.Integer(0)))
+            return p if q else poly.atom(FloorDiv(poly.to_expr(p), sympy.Integer(0)))
         if not self._nonnegative(q):
             return self._atom(FloorDiv, p, q)
         if self._in_range(p, q):
@@ -160,7 +160,7 @@ class Simplifier:
         if not p or q == {(): 1}:
             return {}
         if not q:
-            return poly.atom(Mod(poly.expression(p), sympy.Integer(0)))
+            return poly.atom(Mod(poly.to_expr(p), sympy.Integer(0)))
         if not self._nonnegative(q):
             return self._atom(Mod, p, q)
         if self._in_range(p, q):
@@ -226,7 +226,7 @@ class Simplifier:
         return p
 
     def _atom(self, function: type[Expr], p: Poly, q: Poly) -> Poly:
-        made = function(poly.expression(p), poly.expression(q))
+        made = function(poly.to_expr(p), poly.to_expr(q))
         return poly.constant(int(made)) if made.is_Integer else poly.atom(made)
 
     def _in_range(self, p: Poly, q: Poly) -> bool:

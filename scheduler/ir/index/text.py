@@ -15,7 +15,7 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.ir.index.parsing import FUNCTIONS, ExpressionParser, check_name
+from scheduler.ir.index.parser import FUNCTIONS, ExpressionParser, check_name
 
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4  # how tightly a text binds
 
@@ -40,11 +40,11 @@ def _print(expr: Expr) -> tuple[str, int]:
         sign, text = _print_product(expr)
         return (text, _PRODUCT) if sign > 0 else (f"-{text}", _SUM)
     if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
-        return f"{_wrapped(expr.base, _ATOM)}**{int(expr.exp)}", _POWER
+        return f"{_parenthesize(expr.base, _ATOM)}**{int(expr.exp)}", _POWER
     if isinstance(expr, FloorDiv | Mod):
         left, right = expr.args
         operator = "//" if isinstance(expr, FloorDiv) else "%"
-        return f"{_wrapped(left, _POWER)}{operator}{_wrapped(right, _POWER)}", _PRODUCT
+        return f"{_parenthesize(left, _POWER)}{operator}{_parenthesize(right, _POWER)}", _PRODUCT
     if isinstance(expr, sympy.Max | sympy.Min):
         numbers = [str(int(arg)) for arg in expr.args if arg.is_Integer]
         others = sorted(_print(arg)[0] for arg in expr.args if not arg.is_Integer)
@@ -52,7 +52,7 @@ def _print(expr: Expr) -> tuple[str, int]:
     raise TypeError(f"no integer expression: {expr!r}")
 
 
-def _wrapped(expr: Expr, least: int) -> str:
+def _parenthesize(expr: Expr, least: int) -> str:
     text, binding = _print(expr)
     return text if binding >= least else f"({text})"
 
@@ -60,7 +60,7 @@ def _wrapped(expr: Expr, least: int) -> str:
 def _print_product(expr: Expr) -> tuple[int, str]:
     """Sign and text of a product without its sign, the number first."""
     numbers = [int(arg) for arg in expr.args if arg.is_Integer]
-    others = sorted(_wrapped(arg, _POWER) for arg in expr.args if not arg.is_Integer)
+    others = sorted(_parenthesize(arg, _POWER) for arg in expr.args if not arg.is_Integer)
     coefficient = numbers[0] if numbers else 1
     # A product of one number and one sum was not multiplied out; the number shows that to the
     # parser, 1 included.
@@ -77,7 +77,7 @@ def _print_sum(expr: Expr) -> str:
         elif arg.is_Mul:
             sign, text = _print_product(arg)
         else:
-            sign, text = 1, _wrapped(arg, _PRODUCT)
+            sign, text = 1, _parenthesize(arg, _PRODUCT)
         terms.append((bool(arg.is_Integer), sign < 0, text))  # numbers last, negative ones late
     terms.sort()
     first, *rest = terms
@@ -111,7 +111,7 @@ class TextParser(ExpressionParser):
         if isinstance(node, ast.Name):
             return symbol(check_name(node.id.removesuffix(_AS_NAME)))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return _negated(self.read(node.operand, depth))
+            return _negate(self.read(node.operand, depth))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             return sympy.Add(*self._terms(node, depth))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -122,11 +122,11 @@ class TextParser(ExpressionParser):
         match node:
             case ast.Call(func=ast.Name(id=name), keywords=[]):
                 return self.function(name, [self.read(arg, depth) for arg in node.args])
-        raise self.wrong()
+        raise self.syntax_error()
 
     def function(self, name: str, args: list[Expr]) -> Expr:
         if name not in FUNCTIONS:
-            raise self.wrong()
+            raise self.syntax_error()
         return self.call(name, args)
 
     def _terms(self, node: ast.expr, depth: int) -> list[Expr]:
@@ -134,7 +134,7 @@ class TextParser(ExpressionParser):
         terms: list[Expr] = []
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             term = self.read(node.right, depth)
-            terms.append(term if isinstance(node.op, ast.Add) else _negated(term))
+            terms.append(term if isinstance(node.op, ast.Add) else _negate(term))
             node = node.left
         terms.append(self.read(node, depth))
         return terms[::-1]
@@ -155,7 +155,7 @@ def _product(factors: list[Expr]) -> Expr:
     return sympy.Mul(*factors)
 
 
-def _negated(value: Expr) -> Expr:
+def _negate(value: Expr) -> Expr:
     if value.is_Add:
         return sympy.Mul(sympy.Integer(-1), value, evaluate=False)
     if value.is_Mul and len(value.args) == 2 and value.args[0].is_Integer and value.args[1].is_Add:

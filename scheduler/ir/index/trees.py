@@ -22,7 +22,7 @@ def simplify_tree(value: Value, ranges: Ranges) -> Value:
         if isinstance(part, IndexValue):
             return replace(part, expr=simplify(part.expr, ranges))
         if isinstance(part, Load):
-            inside = ranges_inside(part, ranges)
+            inside = access_ranges(part, ranges)
             index = tuple(i if i.is_Integer else simplify(i, inside) for i in part.index)
             indirect = tuple(
                 replace(i, value=simplify_tree(i.value, ranges)) for i in part.indirect
@@ -33,7 +33,7 @@ def simplify_tree(value: Value, ranges: Ranges) -> Value:
     return rebuild(value, change)
 
 
-def integer_of(value: Value) -> Expr | None:
+def as_index_expr(value: Value) -> Expr | None:
     """An integer tree as an expression of indices; None where it is anything else."""
     if value.dtype not in (DType.I32, DType.I64):
         return None
@@ -42,16 +42,16 @@ def integer_of(value: Value) -> Expr | None:
     if isinstance(value, Const):
         return sympy.Integer(int(value.value.real))
     if isinstance(value, Cast):
-        return integer_of(value.value)
+        return as_index_expr(value.value)
     if isinstance(value, Call) and value.op in ("add", "sub"):
-        left, right = (integer_of(part) for part in value.args)
+        left, right = (as_index_expr(part) for part in value.args)
         if left is None or right is None:
             return None
         return left + right if value.op == "add" else left - right
     return None
 
 
-def indices(value: Value) -> Iterator[Expr]:
+def index_exprs(value: Value) -> Iterator[Expr]:
     """Every index expression in a tree."""
     for part in walk(value):
         if isinstance(part, Load):
@@ -60,7 +60,7 @@ def indices(value: Value) -> Iterator[Expr]:
             yield part.expr
 
 
-def ranges_inside(access: Load | Store, ranges: Ranges) -> Ranges:
+def access_ranges(access: Load | Store, ranges: Ranges) -> Ranges:
     """The ranges within the index of an access: what it reads from memory may be any position
     along its axis, 0 included."""
     if isinstance(access, Store) or not access.indirect:
@@ -68,11 +68,11 @@ def ranges_inside(access: Load | Store, ranges: Ranges) -> Ranges:
     return ranges.with_loops((i.symbol, i.size) for i in access.indirect)
 
 
-def offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
+def access_offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
     """Where an access lies in its buffer's memory, in elements, in normal form."""
-    return simplify(flat(access.index, buffer.stride), ranges_inside(access, ranges))
+    return simplify(flat_offset(access.index, buffer.stride), access_ranges(access, ranges))
 
 
-def flat(index: tuple[Expr, ...], stride: tuple[Expr, ...]) -> Expr:
+def flat_offset(index: tuple[Expr, ...], stride: tuple[Expr, ...]) -> Expr:
     """The offset that an index of one expression a dimension names, as it stands."""
     return sympy.Add(*(i * s for i, s in zip(index, stride, strict=True)))

@@ -11,24 +11,24 @@ from scheduler.ir.operations.base import (
     Axes,
     Axis,
     GroupKind,
+    OperandView,
     Operation,
     Products,
     Store,
-    ViewOf,
-    live,
+    buffer_size_symbol,
+    live_operations,
     numel,
-    size_buffer,
-    size_of_buffer,
+    size_buffer_name,
 )
 from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
-from scheduler.ir.operations.loop import (
+from scheduler.ir.operations.loop_markers import (
     END_SUFFIX,
     LoopBegin,
     LoopEnd,
-    borrowed,
-    in_own_memory,
-    spans,
+    borrowed_buffers,
+    loop_spans,
+    unshared_buffers,
 )
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
 from scheduler.ir.operations.lowered import Assertion, Buffer, BufferKind, Lowered
@@ -51,6 +51,7 @@ __all__ = [
     "LoopBegin",
     "LoopEnd",
     "Lowered",
+    "OperandView",
     "Operation",
     "Pointwise",
     "Products",
@@ -60,12 +61,11 @@ __all__ = [
     "Scatter",
     "Sort",
     "Store",
-    "ViewOf",
-    "borrowed",
-    "in_own_memory",
-    "live",
+    "borrowed_buffers",
+    "buffer_size_symbol",
+    "live_operations",
+    "loop_spans",
     "numel",
-    "size_buffer",
-    "size_of_buffer",
-    "spans",
+    "size_buffer_name",
+    "unshared_buffers",
 ]

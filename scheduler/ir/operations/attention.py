@@ -11,14 +11,14 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.operations.base import (
-    LATER,
+    ADDED_LATER,
     Axes,
     Axis,
     GroupKind,
+    OperandView,
     Operation,
     Products,
     Store,
-    ViewOf,
     numel,
 )
 from scheduler.ir.values import Value
@@ -51,8 +51,8 @@ class Attention(Operation):
     scale: float
     stores: tuple[Store, ...]
     nodes: tuple[str, ...]
-    cap: float | None = field(default=None, metadata=LATER)
-    safe: bool = field(default=True, metadata=LATER)
+    cap: float | None = field(default=None, metadata=ADDED_LATER)
+    safe: bool = field(default=True, metadata=ADDED_LATER)
 
     @property
     def group_kind(self) -> GroupKind:
@@ -71,25 +71,27 @@ class Attention(Operation):
         return (*self.batch, self.row, self.column, self.depth, self.value_depth)
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         trees = (
-            ViewOf((*self.batch, self.row, self.depth), self.q),
-            ViewOf((*self.batch, self.column, self.depth), self.k),
-            ViewOf((*self.batch, self.column, self.value_depth), self.v),
+            OperandView((*self.batch, self.row, self.depth), self.q),
+            OperandView((*self.batch, self.column, self.depth), self.k),
+            OperandView((*self.batch, self.column, self.value_depth), self.v),
         )
         if self.mask is None:
             return trees
-        return (*trees, ViewOf((*self.batch, self.row, self.column), self.mask))
+        return (*trees, OperandView((*self.batch, self.row, self.column), self.mask))
 
     @property
-    def needed_scopes(self) -> tuple[ViewOf, ...]:
+    def needed_operands(self) -> tuple[OperandView, ...]:
         """A causal row sees no column beyond its own number: those beyond the last row go."""
         if not self.causal:
-            return self.scopes
+            return self.operands
         seen = Axis(self.column.var, sympy.Min(self.row.size, self.column.size))
         return tuple(
-            ViewOf(tuple(seen if axis == self.column else axis for axis in scope.axes), scope.value)
-            for scope in self.scopes
+            OperandView(
+                tuple(seen if axis == self.column else axis for axis in scope.axes), scope.value
+            )
+            for scope in self.operands
         )
 
     @property
@@ -99,7 +101,7 @@ class Attention(Operation):
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         return replace(self, stores=tuple(stores), nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         if self.mask is None:
             q, k, v = values
             return replace(self, q=q, k=k, v=v)
@@ -131,7 +133,7 @@ class Attention(Operation):
         return self.q, self.k, self.v
 
     @property
-    def averaged(self) -> Value:
+    def averaged_operand(self) -> Value:
         return self.v
 
     @property

@@ -13,7 +13,7 @@ import sympy
 
 from scheduler.ir.dtypes import TF32_EPS, DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import is_unbacked, unbacked
+from scheduler.ir.index.functions import is_unbacked, unbacked_sizes
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, walk
 
 
@@ -50,7 +50,7 @@ Axes: TypeAlias = tuple[Axis, ...]
 
 
 @dataclass(frozen=True)
-class ViewOf:
+class OperandView:
     """A tree over loops: element [axes] is ``value``."""
 
     axes: Axes
@@ -82,25 +82,25 @@ class Products:
         return TF32_EPS if self.allow_tf32 else 0.0
 
     @property
-    def rated(self) -> str:
+    def rate_key(self) -> str:
         """What hardware's rates are given for: the type's label, or "tf32"."""
         return "tf32" if self.allow_tf32 else self.dtype.label
 
 
 #: Of a field that operations got after problems were recorded: it belongs to what a problem is
 #: only where it is not its default.
-LATER: Mapping[str, bool] = {"later": True}
+ADDED_LATER: Mapping[str, bool] = {"later": True}
 
 _SIZE = "size_"
 
 
-def size_buffer(symbol: str) -> str:
+def size_buffer_name(symbol: str) -> str:
     """The buffer (int64, without dimensions) that says a size that depends on data: the operation
     that makes the size writes it, and whatever needs the size comes after that."""
     return _SIZE + symbol
 
 
-def size_of_buffer(name: str) -> str:
+def buffer_size_symbol(name: str) -> str:
     """The size that a buffer says; "" for any other buffer."""
     symbol = name.removeprefix(_SIZE)
     return symbol if name.startswith(_SIZE) and is_unbacked(symbol) else ""
@@ -138,14 +138,14 @@ class Operation(ABC):
 
     @property
     @abstractmethod
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         """The trees that it computes from, each over its own loops. What is stored is over
         ``points`` and not among them."""
 
     @property
-    def needed_scopes(self) -> tuple[ViewOf, ...]:
-        """``scopes`` over the points whose values a result depends on, where these are fewer."""
-        return self.scopes
+    def needed_operands(self) -> tuple[OperandView, ...]:
+        """``operands`` over the points whose values a result depends on, where these are fewer."""
+        return self.operands
 
     @property
     @abstractmethod
@@ -160,7 +160,7 @@ class Operation(ABC):
         """
 
     @abstractmethod
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         """It with other trees, one for each of its scopes, in their order.
 
         ``ValueError`` where it has another number of them.
@@ -194,7 +194,7 @@ class Operation(ABC):
         return bool(self.matrix_operands)
 
     @property
-    def averaged(self) -> Value | None:
+    def averaged_operand(self) -> Value | None:
         """The tree whose values it averages by weights that are rounded to the tree's type."""
         return None
 
@@ -219,12 +219,12 @@ class Operation(ABC):
     def trees(self) -> tuple[Value, ...]:
         """Every tree: what it computes from first, then what is stored."""
         stored = (store.value for store in self.results)
-        return (*(scope.value for scope in self.scopes), *stored)
+        return (*(scope.value for scope in self.operands), *stored)
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """The buffers that it reads, in order, each once; behind them those of the sizes that it
-        needs and that depend on data (``size_buffer``), which come to it as arguments."""
+        needs and that depend on data (``size_buffer_name``), which come to it as arguments."""
         read: dict[str, None] = {}
         sizes: dict[str, None] = {}
         for tree in self.trees:
@@ -236,13 +236,13 @@ class Operation(ABC):
                     exprs = (part.expr,)
                 else:
                     continue
-                sizes.update((name, None) for expr in exprs for name in unbacked(expr))
+                sizes.update((name, None) for expr in exprs for name in unbacked_sizes(expr))
         of_loops = (axis.size for axes in (self.loops, self.points) for axis in axes)
-        of_scopes = (axis.size for scope in self.scopes for axis in scope.axes)
+        of_scopes = (axis.size for scope in self.operands for axis in scope.axes)
         of_stores = (expr for store in self.results for expr in store.index)
         for expr in (*of_loops, *of_scopes, *of_stores):
-            sizes.update((name, None) for name in unbacked(expr))
-        return (*read, *(size_buffer(name) for name in sizes))
+            sizes.update((name, None) for name in unbacked_sizes(expr))
+        return (*read, *(size_buffer_name(name) for name in sizes))
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -252,8 +252,8 @@ class Operation(ABC):
     def map_trees(self, change: Callable[[Value], Value]) -> Self:
         """It with every tree changed; where it stores is not."""
         stores = [replace(store, value=change(store.value)) for store in self.results]
-        values = [change(scope.value) for scope in self.scopes]
-        return self.with_scopes(values).with_results(stores, self.nodes)
+        values = [change(scope.value) for scope in self.operands]
+        return self.with_operands(values).with_results(stores, self.nodes)
 
     def with_nodes(self, nodes: tuple[str, ...]) -> Self:
         """It computing further graph nodes, which come first."""
@@ -270,7 +270,7 @@ def numel(axes: Sequence[Axis]) -> Expr:
     return sympy.Mul(*(axis.size for axis in axes))
 
 
-def live(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
+def live_operations(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
     """Those that these buffers depend on, in their order."""
     read = set(needed)
     kept = []

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations.base import Axes, GroupKind, Operation, Products, Store, ViewOf, numel
+from scheduler.ir.operations.base import (
+    Axes,
+    GroupKind,
+    OperandView,
+    Operation,
+    Products,
+    Store,
+    numel,
+)
 from scheduler.ir.values import Value
 
 
@@ -56,10 +64,10 @@ class Contraction(Operation):
         return (*self.points, *self.k)
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         return (
-            ViewOf((*self.batch, *self.m, *self.k), self.a),
-            ViewOf((*self.batch, *self.k, *self.n), self.b),
+            OperandView((*self.batch, *self.m, *self.k), self.a),
+            OperandView((*self.batch, *self.k, *self.n), self.b),
         )
 
     @property
@@ -69,7 +77,7 @@ class Contraction(Operation):
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         return replace(self, stores=tuple(stores), nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         a, b = values
         return replace(self, a=a, b=b)
 

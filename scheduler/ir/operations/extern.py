@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from scheduler.ir.operations.base import GroupKind, ViewOf
-from scheduler.ir.operations.whole import OfWholeBuffers
+from scheduler.ir.operations.base import GroupKind, OperandView
+from scheduler.ir.operations.whole_buffer import WholeBufferOperation
 from scheduler.ir.values import Value
 
 
 @dataclass(frozen=True)
-class Extern(OfWholeBuffers):
+class Extern(WholeBufferOperation):
     """A graph node that no kernel was made for: it runs through the reference.
 
     ``reason`` says why, for the user; ``inputs`` maps the node's tensor values to the buffer and
@@ -23,7 +23,7 @@ class Extern(OfWholeBuffers):
     op: str
     reason: str
     node: str
-    inputs: Mapping[str, ViewOf]
+    inputs: Mapping[str, OperandView]
     outputs: tuple[str, ...]
     nodes: tuple[str, ...]
 
@@ -32,13 +32,13 @@ class Extern(OfWholeBuffers):
         return GroupKind.EXTERN
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         return tuple(self.inputs.values())
 
     @property
     def writes(self) -> tuple[str, ...]:
         return self.outputs
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         pairs = zip(self.inputs.items(), values, strict=True)
         return replace(self, inputs={n: replace(view, value=new) for (n, view), new in pairs})

@@ -9,7 +9,7 @@ from typing import Self
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations.base import Axes, Axis, GroupKind, Operation, Store, ViewOf, numel
+from scheduler.ir.operations.base import Axes, Axis, GroupKind, OperandView, Operation, Store, numel
 from scheduler.ir.values import Value
 
 
@@ -61,14 +61,14 @@ class Pointwise(_OneStore):
         return self.axes
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         return ()
 
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         (store,) = stores
         return replace(self, store=store, nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         () = values
         return self
 
@@ -86,15 +86,15 @@ class _Accumulating(_OneStore):
         return (*outer, *inner)
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
-        return (ViewOf(self.loops, self.value),)
+    def operands(self) -> tuple[OperandView, ...]:
+        return (OperandView(self.loops, self.value),)
 
     @property
     def accumulation_length(self) -> Expr:
         return numel(self.nest[1])
 
     def type_fault(self) -> str:
-        if self.value.dtype.compute is self.accumulate:
+        if self.value.dtype.compute_dtype is self.accumulate:
             return ""
         return f"reduces {self.value.dtype.label} as {self.accumulate.label}"
 
@@ -132,7 +132,7 @@ class Reduction(_Accumulating):
         (store,) = stores
         return replace(self, store=store, nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         (value,) = values
         return replace(self, value=value)
 
@@ -167,6 +167,6 @@ class Scan(_Accumulating):
         (store,) = stores
         return replace(self, store=store, nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         (value,) = values
         return replace(self, value=value)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Graph, Ref
-from scheduler.ir.operations.base import Operation, ViewOf
+from scheduler.ir.operations.base import OperandView, Operation
 from scheduler.ir.operations.extern import Extern
 from scheduler.ir.values import Load
 from scheduler.text import one_line
@@ -85,7 +85,7 @@ class Lowered:
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """The buffers that an extern takes, where its node takes nothing but tensors and each is
         a buffer as it lies; else none."""
-        node = self.graph.every_node[extern.node]
+        node = self.graph.all_nodes_by_name[extern.node]
         given = list(_tensors(value for _, value in node.arguments()))
         views = [extern.inputs.get(name) for name in given if name is not None]
         buffers = [None if view is None else self._whole(view) for view in views]
@@ -93,7 +93,7 @@ class Lowered:
             return ()
         return tuple(name for name in buffers if name is not None)
 
-    def _whole(self, view: ViewOf) -> str | None:
+    def _whole(self, view: OperandView) -> str | None:
         value = view.value
         if not isinstance(value, Load) or value.indirect:
             return None

@@ -10,7 +10,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations.base import Axes, GroupKind, Operation, Store, ViewOf, numel
+from scheduler.ir.operations.base import Axes, GroupKind, OperandView, Operation, Store, numel
 from scheduler.ir.operations.loops import ReductionKind
 from scheduler.ir.values import Indirect, Load, Value
 
@@ -63,9 +63,9 @@ class Scatter(Operation):
         return (*self.axes, *self.sources)
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
+    def operands(self) -> tuple[OperandView, ...]:
         trees = (self.value, self.condition, *(place.value for place in self.indirect))
-        return tuple(ViewOf(self.sources, tree) for tree in trees)
+        return tuple(OperandView(self.sources, tree) for tree in trees)
 
     @property
     def results(self) -> tuple[Store, ...]:
@@ -79,13 +79,13 @@ class Scatter(Operation):
     @property
     def target(self) -> Load:
         """The element that a source is combined into."""
-        return Load(self.store.buffer, self.index, self.value.dtype.compute, self.indirect)
+        return Load(self.store.buffer, self.index, self.value.dtype.compute_dtype, self.indirect)
 
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         (store,) = stores
         return replace(self, store=store, nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         value, condition, *places = values
         pairs = zip(self.indirect, places, strict=True)
         indirect = tuple(replace(one, value=new) for one, new in pairs)
@@ -109,7 +109,7 @@ class Scatter(Operation):
             return f"combines by {self.kind}"
         if self.condition.dtype is not DType.BOOL:
             return f"has a condition of type {self.condition.dtype.label}"
-        held = self.value.dtype.compute
-        if held is self.store.value.dtype.compute and held in ATOMIC:
+        held = self.value.dtype.compute_dtype
+        if held is self.store.value.dtype.compute_dtype and held in ATOMIC:
             return ""
         return f"combines {self.value.dtype.label} into {self.store.value.dtype.label}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from scheduler.ir.operations.base import Axes, Axis, GroupKind, Operation, Store, ViewOf
+from scheduler.ir.operations.base import Axes, Axis, GroupKind, OperandView, Operation, Store
 from scheduler.ir.values import Value
 
 
@@ -49,8 +49,8 @@ class Sort(Operation):
         return (*self.axes, self.axis, self.place)
 
     @property
-    def scopes(self) -> tuple[ViewOf, ...]:
-        return (ViewOf((*self.axes, self.axis), self.key),)
+    def operands(self) -> tuple[OperandView, ...]:
+        return (OperandView((*self.axes, self.axis), self.key),)
 
     @property
     def results(self) -> tuple[Store, ...]:
@@ -63,6 +63,6 @@ class Sort(Operation):
     def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
         return replace(self, stores=tuple(stores), nodes=nodes)
 
-    def with_scopes(self, values: Sequence[Value]) -> Self:
+    def with_operands(self, values: Sequence[Value]) -> Self:
         (key,) = values
         return replace(self, key=key)

@@ -17,11 +17,11 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 def logaddexp(a: Args) -> Array:
     x, y = as_float(a["self"]), as_float(a["other"])
     if np.iscomplexobj(x) or np.iscomplexobj(y):
-        return log_of_exponents(x, y)
+        return complex_logaddexp(x, y)
     return np.asarray(np.logaddexp(x, y))
 
 
-def log_of_exponents(x: Array, y: Array) -> Array:
+def complex_logaddexp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
     low, high = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
     made = high + np.log(1 + np.exp(low - high))

@@ -27,7 +27,7 @@ def _scores(a: Args) -> Array:
     return np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
 
 
-def _whole(a: Args) -> Args:
+def _attention_args(a: Args) -> Args:
     if a["dropout_p"]:
         raise UnsupportedUseError("dropout that a gradient has to repeat")
     return {"enable_gqa": False, **a, "attn_mask": _mask(a)}
@@ -39,7 +39,7 @@ def attention_with_sums(a: Args) -> tuple[Any, ...]:
     top = np.where(np.isinf(highest), 0.0, highest)
     sums = np.log(np.exp(scores - top).sum(axis=-1, keepdims=True)) + top
     zero = np.zeros((), np.int64)
-    return attention(_whole(a)), sums[..., 0], *[zero] * 7
+    return attention(_attention_args(a)), sums[..., 0], *[zero] * 7
 
 
 def attention_math(a: Args) -> tuple[Any, ...]:
@@ -49,7 +49,7 @@ def attention_math(a: Args) -> tuple[Any, ...]:
     highest = scores.max(axis=-1, initial=-np.inf, keepdims=True)
     powers = np.exp(scores - np.where(np.isinf(highest), 0.0, highest))
     total = powers.sum(axis=-1, keepdims=True)
-    return attention(_whole(a)), powers / np.where(total == 0, 1.0, total)
+    return attention(_attention_args(a)), powers / np.where(total == 0, 1.0, total)
 
 
 def attention_backward(a: Args) -> tuple[Any, ...]:

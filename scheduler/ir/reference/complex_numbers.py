@@ -44,16 +44,16 @@ def view_as_complex(a: Args) -> Array:
     x = np.asarray(a["self"], dtype=np.float64)
     if x.strides[-1] == x.itemsize:
         return x.view(np.complex128)[..., 0]
-    return np.asarray(numerics.complex_of(x[..., 0], x[..., 1]))
+    return np.asarray(numerics.make_complex(x[..., 0], x[..., 1]))
 
 
-def of_parts(a: Args) -> Array:
-    return np.asarray(numerics.complex_of(as_float(a["real"]), as_float(a["imag"])))
+def complex_op(a: Args) -> Array:
+    return np.asarray(numerics.make_complex(as_float(a["real"]), as_float(a["imag"])))
 
 
 def polar(a: Args) -> Array:
     size, turn = a["abs"], a["angle"]
-    return np.asarray(numerics.complex_of(size * np.cos(turn), size * np.sin(turn)))
+    return np.asarray(numerics.make_complex(size * np.cos(turn), size * np.sin(turn)))
 
 
 def sgn(a: Args) -> Any:

@@ -67,7 +67,7 @@ def _taps(
         )
 
 
-def _spread(x: Array, weight: Array, a: Args, size: tuple[int, ...]) -> Array:
+def _scatter_windows(x: Array, weight: Array, a: Args, size: tuple[int, ...]) -> Array:
     """Every element of ``x`` [N, C, ...] times the kernel, added up where it lands in ``size``.
 
     ``weight`` is [C, O / groups, *kernel]; ``size`` are the result's spatial sizes.
@@ -107,7 +107,7 @@ def conv_transpose(a: Args) -> Array:
         (n - 1) * s - 2 * p + (k - 1) * d + 1 + extra
         for n, k, extra, s, p, d in zip(x.shape[2:], kernel, more, *steps, strict=True)
     )
-    result = _spread(x, weight, a, size)
+    result = _scatter_windows(x, weight, a, size)
     if a["bias"] is not None:
         result = result + a["bias"].reshape(-1, *(1,) * rank)
     return np.asarray(result if a["input"].ndim == weight.ndim else result[0])
@@ -123,16 +123,16 @@ def convolution_backward(a: Args) -> tuple[Array | None, ...]:
             made[0] = convolution({**a, "input": grad, "bias": None, "transposed": False})
             made[0] = made[0][(..., *(slice(0, n) for n in x.shape[2:]))]
         else:
-            made[0] = _spread(grad, weight, a, x.shape[2:])
+            made[0] = _scatter_windows(grad, weight, a, x.shape[2:])
     if by_weight:
         moving, fixed = (grad, x) if a["transposed"] else (x, grad)
-        made[1] = _by_weight(moving, fixed, weight, a)
+        made[1] = _weight_gradient(moving, fixed, weight, a)
     if by_bias:
         made[2] = grad.sum(axis=(0, *range(2, grad.ndim)))
     return tuple(made)
 
 
-def _by_weight(moving: Array, fixed: Array, weight: Array, a: Args) -> Array:
+def _weight_gradient(moving: Array, fixed: Array, weight: Array, a: Args) -> Array:
     groups, kernel = a["groups"], weight.shape[2:]
     padding = pair(a["padding"], len(kernel))
     padded = np.pad(moving, [(0, 0), (0, 0), *((p, p) for p in padding)])

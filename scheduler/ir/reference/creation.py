@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,
@@ -18,16 +18,16 @@ from scheduler.ir.reference.rule import (
     FailedAssertionError,
     Rule,
     UnsupportedUseError,
-    held,
-    held_or,
+    compute_dtype,
+    compute_dtype_or,
     is_float,
-    whole_in,
+    wrap_like,
 )
 from scheduler.limits import MAX_MADE
 from scheduler.text import one_line
 
 
-def converted(x: Array, dtype: DType | None) -> Array:
+def convert(x: Array, dtype: DType | None) -> Array:
     """The array as the reference holds that type; itself where it is held so already.
 
     Floats become integers towards zero, and booleans by being other than zero. Floats keep all
@@ -41,18 +41,18 @@ def converted(x: Array, dtype: DType | None) -> Array:
     if np.iscomplexobj(x) and not dtype.is_complex:
         x = x.real
     if is_float(x) and not dtype.is_inexact:
-        return np.asarray(numerics.to_integer(x, held(dtype)))
+        return np.asarray(numerics.to_integer(x, compute_dtype(dtype)))
     if dtype.is_float8:
-        return rounded(x, dtype)
-    return x.astype(held(dtype), copy=False)
+        return round_to_dtype(x, dtype)
+    return x.astype(compute_dtype(dtype), copy=False)
 
 
 def _to(a: Args) -> Array:
-    result = converted(a["self"], a.get("dtype"))
+    result = convert(a["self"], a.get("dtype"))
     return result.copy() if a.get("copy") and result is a["self"] else result
 
 
-def _natural(values: tuple[Any, ...]) -> type:
+def _default_type(values: tuple[Any, ...]) -> type:
     """Torch's default type: complex or float if any value is, else int64."""
     if any(isinstance(v, complex) for v in values):
         return np.complex128
@@ -61,7 +61,7 @@ def _natural(values: tuple[Any, ...]) -> type:
 
 def arange(a: Args) -> Array:
     start, end, step = a.get("start", 0), a["end"], a.get("step", 1)
-    dtype = held_or(a["dtype"], _natural((start, end, step)))
+    dtype = compute_dtype_or(a["dtype"], _default_type((start, end, step)))
     if dtype == np.int64:
         end = int(end)
     span = (end - int(start)) / int(step) if dtype == np.int64 else (end - start) / step
@@ -74,11 +74,11 @@ def arange(a: Args) -> Array:
 _NARROW = (DType.F16, DType.BF16)
 
 
-def _spaced(a: Args, *, in_type: bool) -> tuple[Array, Any]:
+def _spaced_values(a: Args, *, in_type: bool) -> tuple[Array, Any]:
     """Between both ends in float64, and the type asked for. Integers begin from cut ends, floats of
     16 bits from rounded ones; torch's linspace (``in_type``) then computes in that type, and its
     logspace takes the only element of one as it is given."""
-    dtype = held_or(a["dtype"], np.float64)
+    dtype = compute_dtype_or(a["dtype"], np.float64)
     steps = a["steps"]
     if steps > MAX_MADE:
         raise UnsupportedUseError(f"{steps} steps")
@@ -90,7 +90,7 @@ def _spaced(a: Args, *, in_type: bool) -> tuple[Array, Any]:
     narrow = a["dtype"] if a["dtype"] in _NARROW else None
 
     def own(value: Any) -> Any:
-        return value if narrow is None else rounded(np.asarray(value, np.float64), narrow)
+        return value if narrow is None else round_to_dtype(np.asarray(value, np.float64), narrow)
 
     def each(value: Any) -> Any:
         return own(value) if in_type else value
@@ -105,12 +105,12 @@ def _spaced(a: Args, *, in_type: bool) -> tuple[Array, Any]:
 
 
 def linspace(a: Args) -> Array:
-    values, dtype = _spaced(a, in_type=True)
+    values, dtype = _spaced_values(a, in_type=True)
     return values.astype(dtype)
 
 
 def logspace(a: Args) -> Array:
-    values, dtype = _spaced(a, in_type=False)
+    values, dtype = _spaced_values(a, in_type=False)
     return np.asarray(np.power(a["base"] * 1.0, values)).astype(dtype)
 
 
@@ -121,48 +121,50 @@ def triangle_indices(lower: bool) -> Rule:
         row, col = a["row"], a["col"]
         if row * col > MAX_MADE:
             raise UnsupportedUseError(f"a triangle of {row} by {col}")
-        return np.stack(function(row, a["offset"], col)).astype(held_or(a["dtype"], np.int64))
+        return np.stack(function(row, a["offset"], col)).astype(
+            compute_dtype_or(a["dtype"], np.int64)
+        )
 
     return rule
 
 
 def full(a: Args) -> Array:
     value = a["fill_value"]
-    default = np.bool_ if isinstance(value, bool) else _natural((value,))
-    dtype = held_or(a["dtype"], default)
-    number = whole_in(value, np.empty(0, dtype))
+    default = np.bool_ if isinstance(value, bool) else _default_type((value,))
+    dtype = compute_dtype_or(a["dtype"], default)
+    number = wrap_like(value, np.empty(0, dtype))
     return _filled(np.full(a["size"], number, dtype=dtype), a["dtype"])
 
 
 def _filled(array: Array, dtype: DType | None) -> Array:
-    return rounded(array, dtype) if dtype is not None and dtype.is_float8 else array
+    return round_to_dtype(array, dtype) if dtype is not None and dtype.is_float8 else array
 
 
-def like(value: Any) -> Rule:
+def constant_like(value: Any) -> Rule:
     """A tensor of one value in the size that is given, or in that of ``self``."""
 
     def rule(a: Args) -> Array:
         x = a["self"]
         fill = a.get("fill_value", value)
-        dtype = held_or(a["dtype"], x.dtype)
-        full = np.full(a.get("size", x.shape), whole_in(fill, np.empty(0, dtype)), dtype=dtype)
+        dtype = compute_dtype_or(a["dtype"], x.dtype)
+        full = np.full(a.get("size", x.shape), wrap_like(fill, np.empty(0, dtype)), dtype=dtype)
         return _filled(full, a["dtype"] or a[OWN_DTYPE])
 
     return rule
 
 
-def sized(value: Any) -> Rule:
-    return lambda a: np.full(a["size"], value, dtype=held_or(a["dtype"], np.float64))
+def constant(value: Any) -> Rule:
+    return lambda a: np.full(a["size"], value, dtype=compute_dtype_or(a["dtype"], np.float64))
 
 
 def eye(a: Args) -> Array:
-    return np.eye(a["n"], a.get("m"), dtype=held_or(a["dtype"], np.float64))
+    return np.eye(a["n"], a.get("m"), dtype=compute_dtype_or(a["dtype"], np.float64))
 
 
 def scalar_tensor(a: Args) -> Array:
-    default = np.bool_ if isinstance(a["s"], bool) else _natural((a["s"],))
-    dtype = held_or(a["dtype"], default)
-    return np.asarray(whole_in(a["s"], np.empty(0, dtype)), dtype=dtype)
+    default = np.bool_ if isinstance(a["s"], bool) else _default_type((a["s"],))
+    dtype = compute_dtype_or(a["dtype"], default)
+    return np.asarray(wrap_like(a["s"], np.empty(0, dtype)), dtype=dtype)
 
 
 def fill(a: Args) -> Array:
@@ -177,7 +179,7 @@ def to_like(a: Args) -> Array:
     return np.asarray(a["self"].astype(a["other"].dtype, copy=bool(a.get("copy"))))
 
 
-def dispatched(a: Args) -> Array:
+def to_dispatch(a: Args) -> Array:
     return to_like(a) if "other" in a else _to(a)
 
 
@@ -222,7 +224,7 @@ def unary_function(function: Callable[[Any], Any]) -> Rule:
     return lambda a: function(next(iter(a.values())))
 
 
-def rounded_number(a: Args) -> Any:
+def round_number(a: Args) -> Any:
     return round(a["number"], a["ndigits"])
 
 

@@ -25,11 +25,11 @@ def _points(x: Array, dims: tuple[int, ...]) -> int:
     return math.prod(x.shape[d] for d in dims)
 
 
-def _along(a: Args) -> tuple[int, ...]:
+def _fft_dims(a: Args) -> tuple[int, ...]:
     return tuple(d % np.ndim(a["self"]) for d in a["dim"])
 
 
-def _transformed(x: Array, dims: tuple[int, ...], *, forward: bool) -> Array:
+def _transform(x: Array, dims: tuple[int, ...], *, forward: bool) -> Array:
     """The sums as they are, over several dimensions."""
     for dim in dims:
         x = np.fft.fft(x, axis=dim) if forward else np.fft.ifft(x, axis=dim, norm="forward")
@@ -37,26 +37,26 @@ def _transformed(x: Array, dims: tuple[int, ...], *, forward: bool) -> Array:
 
 
 def complex_to_complex(a: Args) -> Array:
-    x, dims = a["self"], _along(a)
-    made = _transformed(x, dims, forward=a["forward"])
+    x, dims = a["self"], _fft_dims(a)
+    made = _transform(x, dims, forward=a["forward"])
     return np.asarray(made * _scale(a["normalization"], _points(x, dims)))
 
 
 def real_to_complex(a: Args) -> Array:
     """The last of ``dim`` is the one that ``onesided`` halves."""
-    x, dims = as_float(a["self"]), _along(a)
+    x, dims = as_float(a["self"]), _fft_dims(a)
     scale = _scale(a["normalization"], _points(x, dims))
     if not a["onesided"]:
-        return np.asarray(_transformed(x, dims, forward=True) * scale)
+        return np.asarray(_transform(x, dims, forward=True) * scale)
     halved = np.fft.rfft(x, axis=dims[-1])
-    return np.asarray(_transformed(halved, dims[:-1], forward=True) * scale)
+    return np.asarray(_transform(halved, dims[:-1], forward=True) * scale)
 
 
 def complex_to_real(a: Args) -> Array:
-    x, dims, size = a["self"], _along(a), a["last_dim_size"]
+    x, dims, size = a["self"], _fft_dims(a), a["last_dim_size"]
     _check(size * max(1, x.size))
     points = _points(x, dims[:-1]) * size
-    made = _transformed(x, dims[:-1], forward=False)
+    made = _transform(x, dims[:-1], forward=False)
     made = np.fft.irfft(made, n=size, axis=dims[-1], norm="forward")
     return np.asarray(made * _scale(a["normalization"], points))
 
@@ -74,7 +74,7 @@ def _norm(a: Args) -> str:
     return str(norm)
 
 
-def one(function: Callable[..., Any]) -> Rule:
+def fft_1d(function: Callable[..., Any]) -> Rule:
     """A transform along one dimension, of NumPy's name."""
 
     def rule(a: Args) -> Array:
@@ -99,7 +99,7 @@ def _axes(a: Args, x: Array) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
     return dims, points
 
 
-def several(
+def fft_nd(
     last: Callable[..., Any], others: Callable[..., Any], *, last_first: bool = False
 ) -> Rule:
     """A transform along several dimensions: ``last`` along the last of them, ``others`` along the
@@ -119,7 +119,7 @@ def several(
     return rule
 
 
-def shifted(function: Callable[..., Any]) -> Rule:
+def fftshift(function: Callable[..., Any]) -> Rule:
     def rule(a: Args) -> Array:
         dims = a["dim"]
         return np.asarray(function(a["self"], (dims,) if isinstance(dims, int) else dims))

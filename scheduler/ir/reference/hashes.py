@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, UnsupportedUseError, is_float
 
 
@@ -17,7 +17,7 @@ def hash_tensor(a: Args) -> Any:
     if a["mode"] != 0 or np.iscomplexobj(x):
         raise UnsupportedUseError("a hash of complex numbers, or another than by exclusive or")
     own = a[OWN_DTYPE]
-    x = x if own is None else rounded(x, own)  # of the bits that the type has
+    x = x if own is None else round_to_dtype(x, own)  # of the bits that the type has
     wide = x.astype(np.float64) if is_float(x) else x.astype(np.int64)
     named = (a["dim"],) if isinstance(a["dim"], int) else tuple(a["dim"])
     axes = tuple(d % max(x.ndim, 1) for d in named) if x.ndim else ()

@@ -33,36 +33,38 @@ def scan(a: Args) -> tuple[Any, ...]:
     """``combine_fn`` of what it carries and the next slice of each of ``xs`` (along dimension 0):
     what it carries in the end, then its other results, stacked."""
     carried, xs = tuple(a["init"]), tuple(a["xs"])
-    steps = _steps(xs)
+    steps = _slice_count(xs)
     made: list[tuple[Any, ...]] = []
     for step in range(steps):
         given = (*carried, *(x[step] for x in xs), *a["additional_inputs"])
         results = a[RUN](a["combine_fn"], given)
         carried = results[: len(carried)]
         made.append(results[len(carried) :])
-    return (*carried, *_stacked(made))
+    return (*carried, *_stack(made))
 
 
 def associative_scan(a: Args) -> tuple[Any, ...]:
     """Running ``combine_fn`` of all slices so far, along dimension 0."""
     xs = tuple(a["xs"])
-    running = tuple(x[0] for x in xs) if _steps(xs) else ()
+    running = tuple(x[0] for x in xs) if _slice_count(xs) else ()
     made = [running]
-    for step in range(1, _steps(xs)):
+    for step in range(1, _slice_count(xs)):
         given = (*running, *(x[step] for x in xs), *a["additional_inputs"])
         running = a[RUN](a["combine_fn"], given)
         made.append(running)
-    return _stacked(made)
+    return _stack(made)
 
 
-def mapped(a: Args) -> tuple[Any, ...]:
+def map_op(a: Args) -> tuple[Any, ...]:
     """``f`` of each slice of ``xs`` along dimension 0, its results stacked."""
     xs = tuple(a["xs"])
-    made = [a[RUN](a["f"], (*(x[step] for x in xs), *a["pos_args"])) for step in range(_steps(xs))]
-    return _stacked(made)
+    made = [
+        a[RUN](a["f"], (*(x[step] for x in xs), *a["pos_args"])) for step in range(_slice_count(xs))
+    ]
+    return _stack(made)
 
 
-def _steps(xs: Sequence[Array]) -> int:
+def _slice_count(xs: Sequence[Array]) -> int:
     """How many slices there are; none says nothing of the results' shapes."""
     steps = len(xs[0]) if xs else 0
     if not steps:
@@ -72,5 +74,5 @@ def _steps(xs: Sequence[Array]) -> int:
     return steps
 
 
-def _stacked(made: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _stack(made: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(np.stack(each) for each in zip(*made, strict=True))

@@ -12,7 +12,7 @@ from scheduler.limits import MAX_MADE
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def grid(index: Array, dim: int) -> tuple[Array, ...]:
+def gather_index(index: Array, dim: int) -> tuple[Array, ...]:
     """``index`` along ``dim`` and each element's own place along the other axes."""
     places = list(np.ix_(*(np.arange(size) for size in index.shape)))
     places[dim] = index
@@ -25,10 +25,10 @@ def gather(a: Args) -> Array:
         return np.zeros(index.shape, dtype=x.dtype)
     if x.ndim == 0 or index.ndim == 0:
         return np.asarray(x.reshape(-1)[index])
-    return np.asarray(x[grid(index, a["dim"] % x.ndim)])
+    return np.asarray(x[gather_index(index, a["dim"] % x.ndim)])
 
 
-def places(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+def numpy_index(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     """Torch's list of indices as NumPy's: None is the whole axis, uint8 is a mask."""
     return tuple(
         slice(None) if i is None else i.astype(bool) if i.dtype == np.uint8 else i for i in indices
@@ -122,7 +122,7 @@ def embedding(a: Args) -> Any:
 
 
 def index(a: Args) -> Any:
-    return a["self"][places(a["indices"])]
+    return a["self"][numpy_index(a["indices"])]
 
 
 def index_select(a: Args) -> Any:

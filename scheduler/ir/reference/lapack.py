@@ -21,20 +21,20 @@ def scipy_linalg() -> Any:
     return scipy.linalg
 
 
-def wide(array: Any) -> Array:
+def to_double(array: Any) -> Array:
     """In double precision, complex where it is."""
     given = np.asarray(array)
     return given.astype(np.complex128 if np.iscomplexobj(given) else np.float64, copy=False)
 
 
-def turned(a: Array) -> Array:
+def transpose(a: Array) -> Array:
     """Each matrix transposed."""
     return np.swapaxes(a, -1, -2)
 
 
 def adjoint(a: Array) -> Array:
     """Each matrix transposed and conjugated."""
-    return np.conj(turned(a))
+    return np.conj(transpose(a))
 
 
 def is_vector(a: Array, b: Array) -> bool:
@@ -47,7 +47,7 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
     batch = np.broadcast_shapes(*(m.shape[:-2] for m in matrices))
     full = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in matrices]
     if 0 in batch:  # shapes and types, from matrices that no rule stumbles over
-        made = function(*(_stand_in(m) for m in matrices))
+        made = function(*(_regular_stand_in(m) for m in matrices))
         parts = [np.asarray(part) for part in made]
         return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
     rows = [function(*(m[at] for m in full)) for at in np.ndindex(*batch)]
@@ -57,13 +57,13 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
     )
 
 
-def _stand_in(array: Array) -> Array:
+def _regular_stand_in(array: Array) -> Array:
     """A regular matrix; of integers, which are pivots, exchanges with the first row."""
     shape, dtype = array.shape[-2:], array.dtype
     return np.ones(shape, dtype) if dtype.kind in "iu" else np.eye(*shape, dtype=dtype)
 
 
-def regular(function: Callable[[], Any]) -> Any:
+def call_lapack(function: Callable[[], Any]) -> Any:
     """What LAPACK makes; one line for a matrix that it cannot factor."""
     try:
         return function()

@@ -10,48 +10,48 @@ import numpy as np
 from scheduler.ir.reference.lapack import (
     NUMPY,
     adjoint,
+    call_lapack,
     each_matrix,
     is_vector,
-    regular,
     scipy_linalg,
-    turned,
-    wide,
+    to_double,
+    transpose,
 )
-from scheduler.ir.reference.matrix_factors import factored, permutation, unpacked
+from scheduler.ir.reference.matrix_factors import lu_packed, permutation, unpack_lu
 from scheduler.ir.reference.rule import Args, Array, Result
 
 
 def inverse(a: Args) -> Result:
-    given = wide(a["A"] if "A" in a else a["self"])
-    return regular(lambda: NUMPY.inv(given))
+    given = to_double(a["A"] if "A" in a else a["self"])
+    return call_lapack(lambda: NUMPY.inv(given))
 
 
 def inverse_ex(a: Args) -> Result:
-    info = factored(a["A"])[2]
+    info = lu_packed(a["A"])[2]
     return inverse(a), info
 
 
-def _solved(a: Array, b: Array, left: bool) -> Array:
+def _solve(a: Array, b: Array, left: bool) -> Array:
     vector = is_vector(a, b)
     right = b[..., None] if vector else b
     if not left:
-        return np.swapaxes(_solved(turned(a), turned(right), True), -1, -2)
-    made = regular(lambda: NUMPY.solve(a, right))
+        return np.swapaxes(_solve(transpose(a), transpose(right), True), -1, -2)
+    made = call_lapack(lambda: NUMPY.solve(a, right))
     return np.asarray(made[..., 0] if vector else made)
 
 
 def solve(a: Args) -> Result:
-    return _solved(wide(a["A"]), wide(a["B"]), a["left"])
+    return _solve(to_double(a["A"]), to_double(a["B"]), a["left"])
 
 
 def solve_ex(a: Args) -> Result:
-    return solve(a), factored(a["A"])[2]
+    return solve(a), lu_packed(a["A"])[2]
 
 
 def _factors_of(given: Any) -> tuple[Array, ...]:
     """As torch keeps them for gradients: of the transposed matrix, unless it is complex."""
-    a = wide(given)
-    return factored(a if np.iscomplexobj(a) else turned(a))
+    a = to_double(given)
+    return lu_packed(a if np.iscomplexobj(a) else transpose(a))
 
 
 def solve_with_factors(a: Args) -> Result:
@@ -60,17 +60,17 @@ def solve_with_factors(a: Args) -> Result:
 
 
 def solve_triangular(a: Args) -> Result:
-    given, right = wide(a["self"]), wide(a["B"])
-    made = _by_triangle(given, right if a["left"] else turned(right), a, not a["left"])
-    return made if a["left"] else turned(made)
+    given, right = to_double(a["self"]), to_double(a["B"])
+    made = _solve_triangle(given, right if a["left"] else transpose(right), a, not a["left"])
+    return made if a["left"] else transpose(made)
 
 
 def triangular_solve(a: Args) -> Result:
-    given = wide(a["A"])
-    return _by_triangle(given, wide(a["self"]), a, a["transpose"]), given
+    given = to_double(a["A"])
+    return _solve_triangle(given, to_double(a["self"]), a, a["transpose"]), given
 
 
-def _by_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array:
+def _solve_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array:
     triangle = np.triu(given) if a["upper"] else np.tril(given)
     if a["unitriangular"]:
         own = np.einsum("...ii->...i", triangle)
@@ -82,28 +82,30 @@ def _by_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array
         lower = not a["upper"]
         trans = 1 if transposed else 0
         return (
-            regular(lambda: scipy_linalg().solve_triangular(matrix, b, lower=lower, trans=trans)),
+            call_lapack(
+                lambda: scipy_linalg().solve_triangular(matrix, b, lower=lower, trans=trans)
+            ),
         )
 
     return each_matrix(one, triangle, right)[0]
 
 
-def _solved_by_factors(packed: Any, pivots: Any, right: Any, left: bool, conjugated: bool) -> Array:
-    lower, upper = unpacked(wide(packed))
+def _solve_factored(packed: Any, pivots: Any, right: Any, left: bool, conjugated: bool) -> Array:
+    lower, upper = unpack_lu(to_double(packed))
     whole = permutation(pivots, lower.shape[-2]) @ lower @ upper
-    return _solved(adjoint(whole) if conjugated else whole, wide(right), left)
+    return _solve(adjoint(whole) if conjugated else whole, to_double(right), left)
 
 
 def lu_solve(a: Args) -> Result:
-    return _solved_by_factors(a["LU_data"], a["LU_pivots"], a["self"], True, False)
+    return _solve_factored(a["LU_data"], a["LU_pivots"], a["self"], True, False)
 
 
 def linalg_lu_solve(a: Args) -> Result:
-    return _solved_by_factors(a["LU"], a["pivots"], a["B"], a["left"], a["adjoint"])
+    return _solve_factored(a["LU"], a["pivots"], a["B"], a["left"], a["adjoint"])
 
 
 def determinant(a: Args) -> Result:
-    return NUMPY.det(wide(a["A"] if "A" in a else a["self"]))
+    return NUMPY.det(to_double(a["A"] if "A" in a else a["self"]))
 
 
 def determinant_with_factors(a: Args) -> Result:
@@ -111,7 +113,7 @@ def determinant_with_factors(a: Args) -> Result:
 
 
 def sign_and_log(a: Args) -> Result:
-    made = NUMPY.slogdet(wide(a["A"] if "A" in a else a["self"]))
+    made = NUMPY.slogdet(to_double(a["A"] if "A" in a else a["self"]))
     return made[0], made[1]
 
 
@@ -127,11 +129,13 @@ def log_determinant(a: Args) -> Result:
 
 
 def tensor_inverse(a: Args) -> Result:
-    return regular(lambda: NUMPY.tensorinv(wide(a["self"]), a["ind"]))
+    return call_lapack(lambda: NUMPY.tensorinv(to_double(a["self"]), a["ind"]))
 
 
 def tensor_solve(a: Args) -> Result:
-    return regular(lambda: NUMPY.tensorsolve(wide(a["self"]), wide(a["other"]), a["dims"]))
+    return call_lapack(
+        lambda: NUMPY.tensorsolve(to_double(a["self"]), to_double(a["other"]), a["dims"])
+    )
 
 
 def vandermonde(a: Args) -> Result:

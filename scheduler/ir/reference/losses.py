@@ -12,7 +12,7 @@ from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, 
 _NONE, _MEAN, _SUM = 0, 1, 2
 
 
-def _reduced(losses: Any, a: Args) -> Any:
+def _reduce(losses: Any, a: Args) -> Any:
     reduction = a["reduction"]
     if reduction == _NONE:
         return losses
@@ -26,17 +26,17 @@ def _minus(x: Any, y: Any) -> Any:
     return np.subtract(np.asarray(x), np.asarray(y))
 
 
-def of_pair(function: Callable[[Array, Array, Args], Any]) -> Rule:
+def pair_loss(function: Callable[[Array, Array, Args], Any]) -> Rule:
     """The loss of ``self`` and ``target``, from both and the other arguments."""
-    return lambda a: _reduced(function(as_float(a["self"]), as_float(a["target"]), a), a)
+    return lambda a: _reduce(function(as_float(a["self"]), as_float(a["target"]), a), a)
 
 
-mse = of_pair(lambda x, y, _: (x - y) ** 2)
-soft_margin = of_pair(lambda x, y, _: np.logaddexp(0, -y * x))
+mse = pair_loss(lambda x, y, _: (x - y) ** 2)
+soft_margin = pair_loss(lambda x, y, _: np.logaddexp(0, -y * x))
 
 
 def l1(a: Args) -> Any:
-    return _reduced(np.abs(_minus(a["self"], a["target"])), a)
+    return _reduce(np.abs(_minus(a["self"], a["target"])), a)
 
 
 def _smooth_l1(x: Array, y: Array, a: Args) -> Any:
@@ -71,9 +71,9 @@ def _hinge_embedding(x: Array, y: Array, a: Args) -> Any:
     return np.where(y != 1, away, 0.0) + np.where(y != -1, x, 0.0)
 
 
-smooth_l1, huber = of_pair(_smooth_l1), of_pair(_huber)
-binary_cross_entropy, with_logits = of_pair(_binary_cross_entropy), of_pair(_with_logits)
-kl_div, hinge_embedding = of_pair(_kl_div), of_pair(_hinge_embedding)
+smooth_l1, huber = pair_loss(_smooth_l1), pair_loss(_huber)
+binary_cross_entropy, with_logits = pair_loss(_binary_cross_entropy), pair_loss(_with_logits)
+kl_div, hinge_embedding = pair_loss(_kl_div), pair_loss(_hinge_embedding)
 
 
 def poisson_nll(a: Args) -> Any:
@@ -82,12 +82,12 @@ def poisson_nll(a: Args) -> Any:
     if a["full"]:
         stirling = y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y)
         loss = loss + np.where(y > 1, stirling, 0.0)
-    return _reduced(loss, a)
+    return _reduce(loss, a)
 
 
 def margin_ranking(a: Args) -> Any:
     product = -np.asarray(a["target"]) * _minus(a["input1"], a["input2"])
-    return _reduced(np.maximum(as_float(product) + a["margin"], 0), a)
+    return _reduce(np.maximum(as_float(product) + a["margin"], 0), a)
 
 
 def multi_margin(a: Args) -> Any:
@@ -98,7 +98,7 @@ def multi_margin(a: Args) -> Any:
         difference = difference * a["weight"][target][:, None]
     difference[rows, target] = 0
     losses = difference.sum(axis=1) / x.shape[1]
-    return _reduced(losses if np.ndim(a["self"]) > 1 else losses[0], a)
+    return _reduce(losses if np.ndim(a["self"]) > 1 else losses[0], a)
 
 
 def multilabel_margin_forward(a: Args) -> Any:
@@ -115,7 +115,7 @@ def multilabel_margin_forward(a: Args) -> Any:
         losses[row] = np.maximum(difference, 0).sum() / x.shape[1]
     shaped = np.ndim(a["self"]) > 1
     chosen = chosen if shaped else chosen.reshape(np.shape(a["target"]))
-    return _reduced(losses if shaped else losses[0], a), chosen
+    return _reduce(losses if shaped else losses[0], a), chosen
 
 
 def multilabel_margin(a: Args) -> Any:
@@ -130,7 +130,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True)))
 
 
-def _of_classes(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, Any]:
+def _class_loss(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, Any]:
     """The loss, and the sum of the factors."""
     last = np.moveaxis(scores, 1 if scores.ndim > 1 else 0, -1)
     shape, classes = last.shape[:-1], last.shape[-1]
@@ -154,7 +154,7 @@ def _of_classes(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, An
 
 
 def nll_loss_forward(a: Args) -> Any:
-    return _of_classes(as_float(a["self"]), a)
+    return _class_loss(as_float(a["self"]), a)
 
 
 def nll_loss(a: Args) -> Any:
@@ -166,14 +166,14 @@ def cross_entropy(a: Args) -> Any:
     axis = 1 if x.ndim > 1 else 0
     scores, smoothing = _log_softmax(x, axis), a["label_smoothing"]
     if not np.issubdtype(a["target"].dtype, np.floating):
-        return _of_classes(scores, a, smoothing)[0]
+        return _class_loss(scores, a, smoothing)[0]
     classes = x.shape[axis]
     shares = a["target"] * (1 - smoothing) + smoothing / classes
     if a["weight"] is not None:
         shape = [1] * x.ndim
         shape[axis] = classes
         shares = shares * as_float(a["weight"]).reshape(shape)
-    return _reduced(-(scores * shares).sum(axis=axis), a)
+    return _reduce(-(scores * shares).sum(axis=axis), a)
 
 
 def linear_cross_entropy(a: Args) -> Any:
@@ -230,7 +230,7 @@ def cosine_embedding(a: Args) -> Any:
     cosine = (x * y).sum(axis=axis) / np.sqrt(lengths[0] * lengths[1])
     losses = np.where(a["target"] == 1, 1 - cosine, 0.0)
     losses = losses + np.where(a["target"] == -1, np.maximum(cosine - a["margin"], 0), 0.0)
-    return _reduced(losses, a)
+    return _reduce(losses, a)
 
 
 def triplet_margin(a: Args) -> Any:
@@ -242,7 +242,7 @@ def triplet_margin(a: Args) -> Any:
     away = distance(anchor, far)
     if a["swap"]:
         away = np.minimum(away, distance(near, far))
-    return _reduced(np.maximum(a["margin"] + distance(anchor, near) - away, 0), a)
+    return _reduce(np.maximum(a["margin"] + distance(anchor, near) - away, 0), a)
 
 
 def renorm(a: Args) -> Any:
@@ -260,7 +260,7 @@ def ctc(a: Args) -> Any:
         lengths = np.maximum(np.asarray(a["target_lengths"], np.float64).reshape(-1), 1)
         return np.asarray((losses / lengths).mean())
     single = np.ndim(a["log_probs"]) == 2
-    return _reduced(losses[0] if single else losses, a)
+    return _reduce(losses[0] if single else losses, a)
 
 
 def _alignments(a: Args) -> Array:

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.random import kept
+from scheduler.ir.reference.random import keep_mask
 from scheduler.ir.reference.rule import Args, Array
 
 
-def factor(number: Any, product: Array) -> Any:
+def cast_factor(number: Any, product: Array) -> Any:
     """A factor in the type of what it multiplies: of integers a whole one, cut towards zero."""
     return int(number) if np.issubdtype(product.dtype, np.integer) else number
 
 
-def _added(bias: Any, product: Array, a: Args) -> Array:
+def _add_bias(bias: Any, product: Array, a: Args) -> Array:
     """beta * bias + alpha * product; with beta = 0 the bias does not count, NaN in it neither."""
-    alpha, beta = (factor(a[name], product) for name in ("alpha", "beta"))
+    alpha, beta = (cast_factor(a[name], product) for name in ("alpha", "beta"))
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
         return scaled
@@ -57,7 +57,7 @@ def attention(a: Args) -> Array:
         mask = np.broadcast_to(mask, (*batch, rows, columns))
     causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
     chance = a["dropout_p"]
-    left = kept(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
+    left = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
     result = np.empty((*batch, rows, value.shape[-1]))
     for at in np.ndindex(*batch):
         scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
@@ -88,15 +88,15 @@ def mm(a: Args) -> Any:
 
 
 def addmm(a: Args) -> Any:
-    return _added(a["self"], a["mat1"] @ a["mat2"], a)
+    return _add_bias(a["self"], a["mat1"] @ a["mat2"], a)
 
 
 def baddbmm(a: Args) -> Any:
-    return _added(a["self"], a["batch1"] @ a["batch2"], a)
+    return _add_bias(a["self"], a["batch1"] @ a["batch2"], a)
 
 
 def addmv(a: Args) -> Any:
-    return _added(a["self"], a["mat"] @ a["vec"], a)
+    return _add_bias(a["self"], a["mat"] @ a["vec"], a)
 
 
 def matmul(a: Args) -> Any:

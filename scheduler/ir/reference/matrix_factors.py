@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.lapack import NUMPY, adjoint, each_matrix, regular, scipy_linalg, wide
+from scheduler.ir.reference.lapack import (
+    NUMPY,
+    adjoint,
+    call_lapack,
+    each_matrix,
+    scipy_linalg,
+    to_double,
+)
 from scheduler.ir.reference.rule import Args, Array, Result, UnsupportedUseError
 from scheduler.outcome import UserError
 
@@ -20,21 +27,21 @@ def _lu_of(a: Array) -> tuple[Any, ...]:
     return lu, (pivots + 1).astype(np.int32), np.int32(info)
 
 
-def factored(a: Array) -> tuple[Array, ...]:
-    return each_matrix(_lu_of, wide(a))
+def lu_packed(a: Array) -> tuple[Array, ...]:
+    return each_matrix(_lu_of, to_double(a))
 
 
 def lu_factor(a: Args) -> Result:
     if not a.get("pivot", True):
         raise UnsupportedUseError("factors without pivoting are not made on a CPU")
-    return factored(a["A"] if "A" in a else a["self"])
+    return lu_packed(a["A"] if "A" in a else a["self"])
 
 
 def lu_factor_plain(a: Args) -> Result:
     return lu_factor(a)[:2]
 
 
-def unpacked(lu: Array) -> tuple[Array, Array]:
+def unpack_lu(lu: Array) -> tuple[Array, Array]:
     k = min(lu.shape[-2:])
     lower = np.tril(lu[..., :, :k], -1) + np.eye(lu.shape[-2], k)
     return lower, np.triu(lu[..., :k, :])
@@ -63,13 +70,13 @@ def permutation(pivots: Array, rows: int) -> Array:
 
 def lu(a: Args) -> Result:
     packed, pivots, _ = lu_factor(a)
-    lower, upper = unpacked(packed)
+    lower, upper = unpack_lu(packed)
     return permutation(pivots, packed.shape[-2]).astype(packed.dtype), lower, upper
 
 
 def lu_unpack(a: Args) -> Result:
-    packed, none = wide(a["LU_data"]), np.zeros(0)
-    lower, upper = unpacked(packed) if a["unpack_data"] else (none, none)
+    packed, none = to_double(a["LU_data"]), np.zeros(0)
+    lower, upper = unpack_lu(packed) if a["unpack_data"] else (none, none)
     if not a["unpack_pivots"]:
         return none, lower, upper
     order = permutation(a["LU_pivots"], packed.shape[-2])
@@ -85,7 +92,7 @@ def _cholesky_of(a: Array) -> tuple[Any, ...]:
 
 
 def cholesky_ex(a: Args) -> Result:
-    given = wide(a["self"])
+    given = to_double(a["self"])
     if a["upper"]:
         factor, info = each_matrix(_cholesky_of, adjoint(given))
         return adjoint(factor), info
@@ -107,13 +114,13 @@ def _product_of(factor: Array, upper: bool) -> Array:
 
 
 def cholesky_inverse(a: Args) -> Result:
-    given = _product_of(wide(a["self"]), a["upper"])
-    return regular(lambda: NUMPY.inv(given))
+    given = _product_of(to_double(a["self"]), a["upper"])
+    return call_lapack(lambda: NUMPY.inv(given))
 
 
 def cholesky_solve(a: Args) -> Result:
-    given = _product_of(wide(a["input2"]), a["upper"])
-    return regular(lambda: NUMPY.solve(given, wide(a["self"])))
+    given = _product_of(to_double(a["input2"]), a["upper"])
+    return call_lapack(lambda: NUMPY.solve(given, to_double(a["self"])))
 
 
 def _ldl_of(a: Array, hermitian: bool) -> tuple[Any, ...]:
@@ -126,7 +133,7 @@ def _ldl_of(a: Array, hermitian: bool) -> tuple[Any, ...]:
 
 
 def ldl_factor_ex(a: Args) -> Result:
-    return each_matrix(lambda one: _ldl_of(one, a["hermitian"]), wide(a["self"]))
+    return each_matrix(lambda one: _ldl_of(one, a["hermitian"]), to_double(a["self"]))
 
 
 def ldl_factor(a: Args) -> Result:
@@ -134,7 +141,7 @@ def ldl_factor(a: Args) -> Result:
 
 
 def ldl_solve(a: Args) -> Result:
-    factors, right = wide(a["LD"]), wide(a["B"])
+    factors, right = to_double(a["LD"]), to_double(a["B"])
     hermitian = a["hermitian"] and np.iscomplexobj(factors)
     (solver,) = scipy_linalg().lapack.get_lapack_funcs(
         ("hetrs" if hermitian else "sytrs",), (factors, right)
@@ -153,13 +160,13 @@ def qr(a: Args) -> Result:
     else:
         given, mode = a["A"], a["mode"]
     if mode == "r":
-        return np.zeros(0), NUMPY.qr(wide(given), mode="r")
-    made = NUMPY.qr(wide(given), mode=mode)
+        return np.zeros(0), NUMPY.qr(to_double(given), mode="r")
+    made = NUMPY.qr(to_double(given), mode=mode)
     return made[0], made[1]
 
 
 def geqrf(a: Args) -> Result:
-    packed, scales = NUMPY.qr(wide(a["self"]), mode="raw")
+    packed, scales = NUMPY.qr(to_double(a["self"]), mode="raw")
     return np.swapaxes(packed, -1, -2), scales
 
 
@@ -175,7 +182,7 @@ def _reflected(packed: Array, scales: Array, columns: int) -> Array:
             made = made - factors[0, k] * np.outer(v, np.conj(v) @ made)
         return (made,)
 
-    return each_matrix(one, wide(packed), wide(scales)[..., None, :])[0]
+    return each_matrix(one, to_double(packed), to_double(scales)[..., None, :])[0]
 
 
 def householder_product(a: Args) -> Result:
@@ -186,5 +193,5 @@ def householder_product(a: Args) -> Result:
 def ormqr(a: Args) -> Result:
     full = _reflected(a["self"], a["input2"], np.shape(a["self"])[-2])
     factor = adjoint(full) if a["transpose"] else full
-    other = wide(a["input3"])
+    other = to_double(a["input3"])
     return factor @ other if a["left"] else other @ factor

@@ -10,62 +10,62 @@ import numpy as np
 from scheduler.ir.reference.lapack import (
     NUMPY,
     adjoint,
+    call_lapack,
     is_vector,
-    regular,
     scipy_linalg,
-    turned,
-    wide,
+    to_double,
+    transpose,
 )
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Result, Rule
 
 
 def eigen(a: Args) -> Result:
-    values, vectors = regular(lambda: NUMPY.eig(wide(a["self"])))
+    values, vectors = call_lapack(lambda: NUMPY.eig(to_double(a["self"])))
     return values.astype(np.complex128), vectors.astype(np.complex128)
 
 
 def eigenvalues(a: Args) -> Result:
-    return regular(lambda: NUMPY.eigvals(wide(a["self"]))).astype(np.complex128)
+    return call_lapack(lambda: NUMPY.eigvals(to_double(a["self"]))).astype(np.complex128)
 
 
 def eigen_symmetric(a: Args) -> Result:
-    given = wide(a["A"] if "A" in a else a["self"])
+    given = to_double(a["A"] if "A" in a else a["self"])
     if not a.get("compute_v", True):
-        return regular(lambda: NUMPY.eigvalsh(given, a["UPLO"])), np.zeros(0)
-    values, vectors = regular(lambda: NUMPY.eigh(given, a["UPLO"]))
+        return call_lapack(lambda: NUMPY.eigvalsh(given, a["UPLO"])), np.zeros(0)
+    values, vectors = call_lapack(lambda: NUMPY.eigh(given, a["UPLO"]))
     return values, vectors
 
 
 def eigenvalues_symmetric(a: Args) -> Result:
-    given = wide(a["self"])
-    return regular(lambda: NUMPY.eigvalsh(given, a["UPLO"]))
+    given = to_double(a["self"])
+    return call_lapack(lambda: NUMPY.eigvalsh(given, a["UPLO"]))
 
 
 def singular(a: Args) -> Result:
-    given = wide(a["A"])
+    given = to_double(a["A"])
     if not a.get("compute_uv", True):
         none = np.zeros(0, given.dtype)
         return none, _singular_values(given), none
-    made = regular(lambda: NUMPY.svd(given, full_matrices=a["full_matrices"]))
+    made = call_lapack(lambda: NUMPY.svd(given, full_matrices=a["full_matrices"]))
     return made[0], made[1], made[2]
 
 
 def _singular_values(given: Array) -> Array:
-    return np.asarray(regular(lambda: NUMPY.svd(given, compute_uv=False)))
+    return np.asarray(call_lapack(lambda: NUMPY.svd(given, compute_uv=False)))
 
 
 def singular_values(a: Args) -> Result:
-    return _singular_values(wide(a["A"]))
+    return _singular_values(to_double(a["A"]))
 
 
 def svd(a: Args) -> Result:
     """As it was before ``linalg``: V and not its adjoint, zeros where vectors are not asked for."""
-    given = wide(a["self"])
+    given = to_double(a["self"])
     *batch, m, n = given.shape
     if not a["compute_uv"]:
         u, v = (np.zeros((*batch, size, size), given.dtype) for size in (m, n))
         return u, _singular_values(given), v
-    u, values, vh = regular(lambda: NUMPY.svd(given, full_matrices=not a["some"]))
+    u, values, vh = call_lapack(lambda: NUMPY.svd(given, full_matrices=not a["some"]))
     return u, values, adjoint(vh)
 
 
@@ -87,30 +87,30 @@ def _moduli(given: Array, hermitian: bool) -> Array:
 
 
 def matrix_rank(a: Args) -> Result:
-    given = wide(a["input"] if "input" in a else a["self"])
-    values = regular(lambda: _moduli(given, a["hermitian"]))
+    given = to_double(a["input"] if "input" in a else a["self"])
+    values = call_lapack(lambda: _moduli(given, a["hermitian"]))
     cutoff = np.asarray(a["tol"]) if "tol" in a else _cutoff(a, values, given.shape[-2:])
     return np.sum(values > cutoff[..., None], axis=-1)
 
 
 def pseudo_inverse(a: Args) -> Result:
-    given = wide(a["self"])
+    given = to_double(a["self"])
     if "rcond" in a:
         a = {**a, "rtol": a["rcond"], "atol": None}
     if not given.size:
-        return turned(given)
+        return transpose(given)
     if a.get("hermitian"):
-        values, vectors = regular(lambda: NUMPY.eigh(given))
+        values, vectors = call_lapack(lambda: NUMPY.eigh(given))
         u, vh = vectors, adjoint(vectors)
     else:
-        u, values, vh = regular(lambda: NUMPY.svd(given, full_matrices=False))
+        u, values, vh = call_lapack(lambda: NUMPY.svd(given, full_matrices=False))
     cutoff = _cutoff(a, np.abs(values), given.shape[-2:])[..., None]
     inverted = np.where(np.abs(values) > cutoff, 1 / np.where(values == 0, 1, values), 0)
     return (adjoint(vh) * inverted[..., None, :]) @ adjoint(u)
 
 
 def condition(a: Args) -> Result:
-    given, order = wide(a["self"]), a["p"]
+    given, order = to_double(a["self"]), a["p"]
     if order in (None, 2, -2):
         values = _singular_values(given)
         first, last = values.max(axis=-1), values.min(axis=-1)
@@ -139,11 +139,11 @@ def _norm(given: Array, order: Any, dims: tuple[int, int], keepdim: bool) -> Arr
 
 
 def matrix_norm(a: Args) -> Result:
-    return _norm(wide(a["self"]), a["ord"], tuple(a["dim"]), a["keepdim"])
+    return _norm(to_double(a["self"]), a["ord"], tuple(a["dim"]), a["keepdim"])
 
 
 def nuclear_norm(a: Args) -> Result:
-    return _norm(wide(a["self"]), "nuc", tuple(a.get("dim", (-2, -1))), a["keepdim"])
+    return _norm(to_double(a["self"]), "nuc", tuple(a.get("dim", (-2, -1))), a["keepdim"])
 
 
 def norm(vector_norm: Rule) -> Rule:
@@ -154,19 +154,19 @@ def norm(vector_norm: Rule) -> Rule:
         if dim is None and order is not None and np.ndim(a["self"]) == 2:
             dim = (-2, -1)
         if isinstance(dim, tuple) and len(dim) == 2 and order is not None:
-            return _norm(wide(a["self"]), order, dim, a["keepdim"])
+            return _norm(to_double(a["self"]), order, dim, a["keepdim"])
         return vector_norm({**a, "ord": 2 if order is None else order})
 
     return rule
 
 
 def exponential(a: Args) -> Result:
-    given = wide(a["self"])
+    given = to_double(a["self"])
     return scipy_linalg().expm(given) if given.size else given
 
 
 def least_squares(a: Args) -> Result:
-    given, right = wide(a["self"]), wide(a["b"])
+    given, right = to_double(a["self"]), to_double(a["b"])
     driver = a["driver"] or "gelsy"
     b = right[..., None] if is_vector(given, right) else right
     values = _singular_values(given)

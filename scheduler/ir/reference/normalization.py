@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.creation import converted
+from scheduler.ir.reference.creation import convert
 from scheduler.ir.reference.matmul import softmax
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError, as_float
 
 
-def _given(a: Args) -> Array:
+def _typed_input(a: Args) -> Array:
     """The tensor in the type asked for: of complex numbers the real parts."""
-    return as_float(converted(a["self"], a.get("dtype")))
+    return as_float(convert(a["self"], a.get("dtype")))
 
 
 def softmax_op(a: Args) -> Array:
-    x = _given(a)
+    x = _typed_input(a)
     return softmax(x, a["dim"]) if x.ndim else np.ones_like(x)
 
 
 def log_softmax(a: Args) -> Array:
-    x = _given(a)
+    x = _typed_input(a)
     if x.ndim == 0 or x.size == 0:
         return np.zeros_like(x)
     shifted = x - x.max(axis=a["dim"], keepdims=True)
@@ -60,7 +60,7 @@ def fused_rms_norm(a: Args) -> tuple[Array, Array]:
         # torch: the machine epsilon (twice the unit roundoff) of the type that it computes in.
         if a[OWN_DTYPE] is None:
             raise UnsupportedUseError("eps by default, type not known")
-        eps = 2 * a[OWN_DTYPE].compute.eps
+        eps = 2 * a[OWN_DTYPE].compute_dtype.eps
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     mean_square = (x * x).mean(axis=axes, keepdims=True)
     factor = 1 / np.sqrt(mean_square + eps)
@@ -85,7 +85,7 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
     return result, mean[..., 0], factor[..., 0]
 
 
-def _mixed(running: Any, own: Array, momentum: float) -> Any:
+def _running_average(running: Any, own: Array, momentum: float) -> Any:
     return None if running is None else (1 - momentum) * running + momentum * own
 
 
@@ -114,8 +114,8 @@ def _batch_norm(a: Args, training: bool) -> tuple[Any, ...]:
         output,
         mean.ravel(),
         factor.ravel(),
-        _mixed(running_mean, mean.ravel(), momentum),
-        _mixed(running_var, variance, momentum),
+        _running_average(running_mean, mean.ravel(), momentum),
+        _running_average(running_var, variance, momentum),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.random import philox
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import RANDOM, Args, Array, UnsupportedUseError
 from scheduler.limits import MAX_MADE
 
@@ -43,7 +43,7 @@ def philox_rand(a: Args) -> Any:
 def _singles(words: Array, number: Array, dtype: DType) -> Array:
     word = np.take_along_axis(words, number[:, None], 1)[:, 0].astype(np.float32)
     exact = word.astype(np.float64) * 2.0**-32 + 2.0**-33
-    return rounded(rounded(exact, DType.F32), dtype)
+    return round_to_dtype(round_to_dtype(exact, DType.F32), dtype)
 
 
 def _doubles(words: Array, number: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,
@@ -17,7 +17,7 @@ from scheduler.ir.reference.rule import (
     as_float,
     is_float,
     is_inexact,
-    whole_in,
+    wrap_like,
 )
 
 
@@ -33,13 +33,13 @@ def sign(a: Args) -> Any:
     return x if x.dtype == np.bool_ else FUNCTIONS["sign"].numpy(x)
 
 
-def floats(name: str) -> Rule:
+def float_unary(name: str) -> Rule:
     """The same of a function whose result is a float for integers too."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(as_float(a["self"]))
 
 
-def rounding(name: str) -> Rule:
+def identity_on_integers(name: str) -> Rule:
     """The same of a function that leaves integers as they are."""
     function = FUNCTIONS[name].numpy
     return lambda a: function(a["self"]) if is_float(a["self"]) else np.array(a["self"])
@@ -48,7 +48,7 @@ def rounding(name: str) -> Rule:
 def _pair(a: Args) -> tuple[Any, Any]:
     """``self`` and ``other``, a number among them in the other's type if that is of integers."""
     x, y = a["self"], a["other"]
-    return whole_in(x, y), whole_in(y, x)
+    return wrap_like(x, y), wrap_like(y, x)
 
 
 def binary(name: str) -> Rule:
@@ -70,7 +70,7 @@ def logical(name: str) -> Rule:
 
 
 def _scaled(value: Any, alpha: Any) -> Any:
-    return value if alpha == 1 else value * whole_in(alpha, value)
+    return value if alpha == 1 else value * wrap_like(alpha, value)
 
 
 def div(a: Args) -> Any:
@@ -82,7 +82,7 @@ def div(a: Args) -> Any:
     if is_float(x) or is_float(y):
         quotient = np.true_divide(x, y)
         own = a[OWN_DTYPE]
-        return np.trunc(quotient if own is None else rounded(quotient, own.compute))
+        return np.trunc(quotient if own is None else round_to_dtype(quotient, own.compute_dtype))
     return numerics.truncdiv(x, y)
 
 
@@ -96,9 +96,9 @@ def power(a: Args) -> Any:
 def clamp(a: Args) -> Any:
     result = a["self"]
     if a.get("min") is not None:
-        result = np.maximum(result, whole_in(a["min"], result))
+        result = np.maximum(result, wrap_like(a["min"], result))
     if a.get("max") is not None:
-        result = np.minimum(result, whole_in(a["max"], result))
+        result = np.minimum(result, wrap_like(a["max"], result))
     return result
 
 

@@ -101,7 +101,7 @@ def _cells(size: int, count: int) -> Iterator[slice]:
         yield slice(i * size // count, -((i + 1) * size // -count))
 
 
-def adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
+def adaptive_pool(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
     def rule(a: Args) -> Array:
         result = a["self"]
         sizes = a["output_size"] if isinstance(a["output_size"], tuple) else (a["output_size"],)

@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.numerics import to_integer
-from scheduler.ir.reference.creation import converted
-from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.creation import convert
+from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError
 
 
@@ -26,7 +26,7 @@ def scaled_mm(a: Args) -> Any:
     result = (x * rows) @ (y * columns)
     if a["bias"] is not None:
         result = result + a["bias"]
-    return rounded(result, out) if out.is_float8 else result
+    return round_to_dtype(result, out) if out.is_float8 else result
 
 
 _BY_TENSOR, _BY_LINE = [0], [1]  # torch's ScalingType
@@ -85,7 +85,7 @@ def _quantized(
     if zero is not None:
         made = made + _single(zero, each)
     made = np.clip(made, *_limits(dtype, low, high)).reshape(x.shape)
-    return rounded(made, dtype) if dtype.is_float else to_integer(made, dtype.numpy)
+    return round_to_dtype(made, dtype) if dtype.is_float else to_integer(made, dtype.numpy)
 
 
 def _dequantized(x: Array, extent: tuple[int, ...], scale: Any, zero: Any) -> Array:
@@ -113,7 +113,7 @@ def dequantize_affine(a: Args) -> Array:
     return _dequantized(a["input"], a["block_size"], a["scale"], a["zero_point"])
 
 
-def _of(a: Args, extent: tuple[int, ...], *, quantize: bool) -> Array:
+def _convert(a: Args, extent: tuple[int, ...], *, quantize: bool) -> Array:
     scale = a["scale"] if "scale" in a else a["scales"]
     zero = a["zero_point"] if "zero_point" in a else a["zero_points"]
     if not quantize:
@@ -122,24 +122,24 @@ def _of(a: Args, extent: tuple[int, ...], *, quantize: bool) -> Array:
 
 
 def per_tensor(*, quantize: bool) -> Rule:
-    return lambda a: _of(a, (-1,) * np.ndim(a["input"]), quantize=quantize)
+    return lambda a: _convert(a, (-1,) * np.ndim(a["input"]), quantize=quantize)
 
 
 def per_channel(*, quantize: bool) -> Rule:
     def rule(a: Args) -> Array:
         rank = np.ndim(a["input"])
         axis = a["axis"] % max(1, rank)
-        return _of(a, tuple(1 if d == axis else -1 for d in range(rank)), quantize=quantize)
+        return _convert(a, tuple(1 if d == axis else -1 for d in range(rank)), quantize=quantize)
 
     return rule
 
 
 def per_token(*, quantize: bool) -> Rule:
-    return lambda a: _of(a, (*(1,) * (np.ndim(a["input"]) - 1), -1), quantize=quantize)
+    return lambda a: _convert(a, (*(1,) * (np.ndim(a["input"]) - 1), -1), quantize=quantize)
 
 
 def per_channel_group(*, quantize: bool) -> Rule:
-    return lambda a: _of(a, (1, a["group_size"]), quantize=quantize)
+    return lambda a: _convert(a, (1, a["group_size"]), quantize=quantize)
 
 
 def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
@@ -157,10 +157,10 @@ def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
     if a["mapping_type"] == "ASYMMETRIC":
         zero = np.clip(np.float32(low) - np.round(below / scale), low, high)
         kept = a["zero_point_dtype"]
-        zero = zero.astype(np.int32) if kept is None else np.asarray(converted(zero, kept))
+        zero = zero.astype(np.int32) if kept is None else np.asarray(convert(zero, kept))
     elif a["zero_point_dtype"] is not None:
-        zero = np.asarray(converted(zero, a["zero_point_dtype"]))
-    shape = _kept(x.shape, extent, keep=bool(a["keepdim"]))
+        zero = np.asarray(convert(zero, a["zero_point_dtype"]))
+    shape = _block_shape(x.shape, extent, keep=bool(a["keepdim"]))
     return scale.astype(np.float64).reshape(shape), zero.reshape(shape)
 
 
@@ -177,7 +177,7 @@ def _scale_and_zero_point(
     raise UnsupportedUseError(f"a mapping of kind {mapping!r}")
 
 
-def _kept(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
+def _block_shape(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
     """The shape of one value a block: a dimension that is one block is left out unless ``keep``."""
     made = []
     for size, given in zip(shape, extent, strict=True):
@@ -191,7 +191,7 @@ def int_mm(a: Args) -> Any:
     return (a["self"].astype(np.int64) @ a["mat2"].astype(np.int64)).astype(np.int32)
 
 
-def packed(_: Args) -> Any:
+def packed_weights(_: Args) -> Any:
     raise UnsupportedUseError("weights packed in the order of the machine that packed them")
 
 

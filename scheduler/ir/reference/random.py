@@ -19,8 +19,8 @@ from scheduler.ir.reference.rule import (
     Array,
     Rule,
     UnsupportedUseError,
-    held,
-    held_or,
+    compute_dtype,
+    compute_dtype_or,
 )
 from scheduler.limits import MAX_MADE
 
@@ -63,9 +63,9 @@ def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
     """From 0 to below 1, as many bits as the type's numbers have there."""
     first, second = _words(a, size)
     if dtype is DType.F64:
-        return _of_53_bits(first, second)
+        return _join_53_bits(first, second)
     if dtype is DType.C128:
-        return _of_53_bits(first, second) + 1j * _of_53_bits(*_words(a, size, 2))
+        return _join_53_bits(first, second) + 1j * _join_53_bits(*_words(a, size, 2))
     if dtype is DType.C64:
         real, imaginary = (
             (word >> np.uint64(8)).astype(np.float64) * 2.0**-24 for word in (first, second)
@@ -75,7 +75,7 @@ def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
     return (first >> np.uint64(32 - bits)).astype(np.float64) * 2.0**-bits
 
 
-def _of_53_bits(first: Array, second: Array) -> Array:
+def _join_53_bits(first: Array, second: Array) -> Array:
     high, low = first >> np.uint64(5), second >> np.uint64(6)
     return np.asarray((high.astype(np.float64) * 2.0**26 + low) * 2.0**-53)
 
@@ -98,7 +98,7 @@ def _size(a: Args) -> Any:
     return a["size"] if "size" in a else np.shape(a["self"])
 
 
-def _asked(a: Args) -> DType | None:
+def _requested_dtype(a: Args) -> DType | None:
     """The type asked for; that of ``self`` where there is one."""
     if a.get("dtype") is not None:
         dtype: DType = a["dtype"]
@@ -108,11 +108,11 @@ def _asked(a: Args) -> DType | None:
 
 
 def rand(a: Args) -> Any:
-    return _uniform(a, _size(a), _asked(a))
+    return _uniform(a, _size(a), _requested_dtype(a))
 
 
 def randn(a: Args) -> Any:
-    return _normal(a, _size(a), _asked(a))
+    return _normal(a, _size(a), _requested_dtype(a))
 
 
 def randint(a: Args) -> Any:
@@ -124,14 +124,16 @@ def randint(a: Args) -> Any:
     drawn = (first << np.uint64(31)) | (second >> np.uint64(1))
     made = (drawn % np.uint64(span)).astype(np.int64) + int(low)
     own = a[OWN_DTYPE] if "self" in a else None
-    return made.astype(held(own) if a["dtype"] is None and own else held_or(a["dtype"], np.int64))
+    return made.astype(
+        compute_dtype(own) if a["dtype"] is None and own else compute_dtype_or(a["dtype"], np.int64)
+    )
 
 
 def randperm(a: Args) -> Any:
     """The order of as many 63-bit numbers."""
     first, second = _words(a, (a["n"],))
     keys = (first << np.uint64(31)) | (second >> np.uint64(1))
-    return np.argsort(keys, kind="stable").astype(held_or(a["dtype"], np.int64))
+    return np.argsort(keys, kind="stable").astype(compute_dtype_or(a["dtype"], np.int64))
 
 
 def bernoulli(a: Args) -> Any:
@@ -197,7 +199,7 @@ def multinomial(a: Args) -> Any:
     return made if np.ndim(a["self"]) == 2 else made[0]
 
 
-def kept(a: Args, size: Any, chance: float) -> Array:
+def keep_mask(a: Args, size: Any, chance: float) -> Array:
     """Which of so many elements dropout keeps."""
     return _uniform(a, size, DType.F32) >= chance
 
@@ -206,7 +208,7 @@ def dropout(a: Args) -> Any:
     x, p = a["input"], a["p"]
     if not a["train"] or p == 0:
         return x
-    return np.zeros_like(x) if p == 1 else np.where(kept(a, x.shape, p), x / (1 - p), 0.0)
+    return np.zeros_like(x) if p == 1 else np.where(keep_mask(a, x.shape, p), x / (1 - p), 0.0)
 
 
 def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
@@ -246,7 +248,7 @@ def native_dropout(a: Args) -> Any:
     x, p = a["input"], a["p"]
     if a["train"] is False or p == 0:
         return np.array(x), np.ones(x.shape, bool)
-    left = np.zeros(x.shape, bool) if p == 1 else kept(a, x.shape, p)
+    left = np.zeros(x.shape, bool) if p == 1 else keep_mask(a, x.shape, p)
     return np.where(left, x / (1 - p if p != 1 else 1), 0.0), left
 
 

@@ -24,17 +24,17 @@ class _Layer:
         rest = params[4:] if has_biases else params[2:]
         self.projection = rest[0] if rest else None
 
-    def of_input(self, x: Array) -> Array:
+    def input_gates(self, x: Array) -> Array:
         return np.asarray(x @ self.input.T + (0.0 if self.input_bias is None else self.input_bias))
 
-    def of_hidden(self, h: Array) -> Array:
+    def hidden_gates(self, h: Array) -> Array:
         bias = 0.0 if self.hidden_bias is None else self.hidden_bias
         return np.asarray(h @ self.hidden.T + bias)
 
 
 def _lstm(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...]:
     hidden, cell = state
-    gates = np.split(layer.of_input(x) + layer.of_hidden(hidden), 4, axis=-1)
+    gates = np.split(layer.input_gates(x) + layer.hidden_gates(hidden), 4, axis=-1)
     into, forget, out = (sigmoid(gates[k]) for k in (0, 1, 3))
     new = forget * cell + into * np.tanh(gates[2])
     made = out * np.tanh(new)
@@ -43,15 +43,15 @@ def _lstm(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...
 
 def _gru(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...]:
     (hidden,) = state
-    of_input = np.split(layer.of_input(x), 3, axis=-1)
-    of_hidden = np.split(layer.of_hidden(hidden), 3, axis=-1)
+    of_input = np.split(layer.input_gates(x), 3, axis=-1)
+    of_hidden = np.split(layer.hidden_gates(hidden), 3, axis=-1)
     reset, update = (sigmoid(of_input[k] + of_hidden[k]) for k in (0, 1))
     candidate = np.tanh(of_input[2] + reset * of_hidden[2])
     return (candidate + update * (hidden - candidate),)
 
 
-def _plain(function: Callable[[Array], Array]) -> _Cell:
-    return lambda x, state, layer: (function(layer.of_input(x) + layer.of_hidden(state[0])),)
+def _rnn_cell(function: Callable[[Array], Array]) -> _Cell:
+    return lambda x, state, layer: (function(layer.input_gates(x) + layer.hidden_gates(state[0])),)
 
 
 def _relu(x: Array) -> Array:
@@ -61,7 +61,7 @@ def _relu(x: Array) -> Array:
 _tanh: Callable[[Array], Array] = np.tanh
 
 
-def _along(
+def _run_steps(
     steps: list[Array], state: tuple[Array, ...], layer: _Layer, cell: _Cell, reverse: bool
 ) -> tuple[list[Array], tuple[Array, ...]]:
     """Outputs of each step, and the last states; later steps may have fewer rows (packed)."""
@@ -95,7 +95,7 @@ def recurrent(cell: _Cell, states: int) -> Rule:
                 at = number * ways + way
                 layer = _Layer(a["params"][at * each : (at + 1) * each], a["has_biases"])
                 first = tuple(s[at] for s in given)
-                made, state = _along(steps, first, layer, cell, bool(way))
+                made, state = _run_steps(steps, first, layer, cell, bool(way))
                 outputs.append(made)
                 last.append(state)
             steps = [np.concatenate(parts, axis=-1) for parts in zip(*outputs, strict=True)]
@@ -107,7 +107,7 @@ def recurrent(cell: _Cell, states: int) -> Rule:
 
 
 lstm, gru = recurrent(_lstm, 2), recurrent(_gru, 1)
-rnn_tanh, rnn_relu = recurrent(_plain(_tanh), 1), recurrent(_plain(_relu), 1)
+rnn_tanh, rnn_relu = recurrent(_rnn_cell(_tanh), 1), recurrent(_rnn_cell(_relu), 1)
 
 
 def mkldnn_rnn_layer(a: Args) -> tuple[Any, ...]:
@@ -116,12 +116,12 @@ def mkldnn_rnn_layer(a: Args) -> tuple[Any, ...]:
     layer = _Layer([a[f"weight{k}"] for k in range(4)], a["has_biases"])
     shape = a["hx_"].shape[-2:]
     first = (a["hx_"].reshape(shape), a["cx_"].reshape(shape))
-    made, last = _along(list(a["input"]), first, layer, _lstm, bool(a["reverse"]))
+    made, last = _run_steps(list(a["input"]), first, layer, _lstm, bool(a["reverse"]))
     ends = (s.reshape(a["hx_"].shape) for s in last)
     return np.stack(made), *ends, np.zeros(0, np.uint8)
 
 
-def _one(cell: _Cell) -> Rule:
+def _cell_rule(cell: _Cell) -> Rule:
     def rule(a: Args) -> Any:
         layer = _Layer((a["w_ih"], a["w_hh"], a["b_ih"], a["b_hh"]), True)
         state = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
@@ -131,5 +131,5 @@ def _one(cell: _Cell) -> Rule:
     return rule
 
 
-lstm_cell, gru_cell = _one(_lstm), _one(_gru)
-rnn_tanh_cell, rnn_relu_cell = _one(_plain(_tanh)), _one(_plain(_relu))
+lstm_cell, gru_cell = _cell_rule(_lstm), _cell_rule(_gru)
+rnn_tanh_cell, rnn_relu_cell = _cell_rule(_rnn_cell(_tanh)), _cell_rule(_rnn_cell(_relu))

@@ -14,16 +14,16 @@ from scheduler.ir.reference.rule import (
     Result,
     Rule,
     as_float,
-    axes,
-    held,
+    compute_dtype,
     is_inexact,
+    normalize_dims,
 )
 
 
-def _over(a: Args) -> dict[str, Any]:
+def _axis_args(a: Args) -> dict[str, Any]:
     """The reduced axes and ``keepdims`` as NumPy takes them."""
     return {
-        "axis": axes(a.get("dim"), np.ndim(a["self"])),
+        "axis": normalize_dims(a.get("dim"), np.ndim(a["self"])),
         "keepdims": bool(a.get("keepdim", False)),
     }
 
@@ -32,7 +32,7 @@ def _converted(a: Args) -> Array:
     """The input in the type that is asked for; small integers and booleans are summed as int64."""
     x: Array = a["self"]
     if a.get("dtype") is not None:
-        return x.astype(held(a["dtype"]))
+        return x.astype(compute_dtype(a["dtype"]))
     return x if is_inexact(x) else x.astype(np.int64)
 
 
@@ -54,7 +54,7 @@ def max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any
     return rule
 
 
-def argument_of(locate: Callable[..., Any]) -> Rule:
+def arg_reduce(locate: Callable[..., Any]) -> Rule:
     """Index of the extreme value; NumPy, as torch, takes the first one and any NaN before all."""
 
     def rule(a: Args) -> Array:
@@ -74,14 +74,14 @@ def variance(a: Args) -> Array:
         correction = 1 if a["correction"] is None else a["correction"]
     else:
         correction = 1 if a["unbiased"] else 0
-    x, over = a["self"], _over(a)
+    x, over = a["self"], _axis_args(a)
     centred = x - mean({**a, "keepdim": True})
     squares = np.sum((centred * np.conj(centred)).real, **over)
     return np.asarray(np.true_divide(squares, max(0, _count(x, over) - correction)))
 
 
 def mean(a: Args) -> Array:
-    x, over = _converted(a), _over(a)
+    x, over = _converted(a), _axis_args(a)
     return np.asarray(np.true_divide(np.sum(x, **over), _count(x, over)))
 
 
@@ -100,7 +100,7 @@ def scan(function: Callable[..., Any]) -> Rule:
 
 def logsumexp(a: Args) -> Array:
     x = as_float(a["self"])
-    over = _over(a)
+    over = _axis_args(a)
     highest = x.real.max(axis=over["axis"], keepdims=True, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0.0)
     total = np.log(np.exp(x - highest).sum(axis=over["axis"], keepdims=True)) + highest
@@ -110,7 +110,7 @@ def logsumexp(a: Args) -> Array:
 def norm(a: Args) -> Array:
     order = a["ord"] if "ord" in a else a["p"]
     order = 2 if order is None else order
-    x, over = np.abs(as_float(a["self"])), _over(a)
+    x, over = np.abs(as_float(a["self"])), _axis_args(a)
     if order == np.inf:
         return np.asarray(x.max(**over, initial=0))
     if order == -np.inf:
@@ -121,27 +121,27 @@ def norm(a: Args) -> Array:
 
 
 def sum_op(a: Args) -> Any:
-    return np.asarray(np.sum(_converted(a), **_over(a)))
+    return np.asarray(np.sum(_converted(a), **_axis_args(a)))
 
 
 def prod(a: Args) -> Any:
-    return np.asarray(np.prod(_converted(a), **_over(a)))
+    return np.asarray(np.prod(_converted(a), **_axis_args(a)))
 
 
 def amax(a: Args) -> Any:
-    return np.asarray(np.max(a["self"], **_over(a)))
+    return np.asarray(np.max(a["self"], **_axis_args(a)))
 
 
 def amin(a: Args) -> Any:
-    return np.asarray(np.min(a["self"], **_over(a)))
+    return np.asarray(np.min(a["self"], **_axis_args(a)))
 
 
 def any_op(a: Args) -> Any:
-    return np.asarray(np.any(a["self"], **_over(a)))
+    return np.asarray(np.any(a["self"], **_axis_args(a)))
 
 
 def all_op(a: Args) -> Any:
-    return np.asarray(np.all(a["self"], **_over(a)))
+    return np.asarray(np.all(a["self"], **_axis_args(a)))
 
 
 def std(a: Args) -> Any:

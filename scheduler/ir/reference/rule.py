@@ -42,15 +42,15 @@ class EndlessLoopError(UserError):
     """A loop that goes on after as many steps as are run."""
 
 
-def held(dtype: DType) -> Any:
+def compute_dtype(dtype: DType) -> Any:
     """The NumPy type in which the reference holds it: float64 for floats, complex128 for complex
     numbers, its own for the rest."""
-    return np.dtype(dtype.wide)
+    return np.dtype(dtype.reference_numpy)
 
 
-def held_or(dtype: DType | None, default: Any) -> Any:
+def compute_dtype_or(dtype: DType | None, default: Any) -> Any:
     """``held(dtype)``, or the default where no type is asked for."""
-    return np.dtype(default) if dtype is None else held(dtype)
+    return np.dtype(default) if dtype is None else compute_dtype(dtype)
 
 
 def is_float(array: Any) -> bool:
@@ -63,7 +63,7 @@ def is_inexact(array: Any) -> bool:
     return bool(np.issubdtype(np.asarray(array).dtype, np.inexact))
 
 
-def whole_in(value: Any, like: Any) -> Any:
+def wrap_like(value: Any, like: Any) -> Any:
     """A whole number that meets an array of integers, in the array's type: it wraps around there,
     as in torch. Everything else as it is."""
     dtype = np.asarray(like).dtype
@@ -79,7 +79,7 @@ def as_float(array: Array) -> Array:
     return array if np.iscomplexobj(array) else np.asarray(array, dtype=np.float64)
 
 
-def axes(dim: Any, rank: int) -> tuple[int, ...]:
+def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
     """Axes from torch's ``dim``: one, several, or None and () for all of them."""
     if dim is None or dim == ():
         return tuple(range(rank))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.activations import log_of_exponents
+from scheduler.ir.reference.activations import complex_logaddexp
 from scheduler.ir.reference.rule import Args, Array, Rule, as_float, is_float, is_inexact
 
 
-def extreme(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
+def cummax_or_cummin(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
     """The greatest (least) so far, and where it stood last; of NaNs the last one."""
 
     def rule(a: Args) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ def logcumsumexp(a: Args) -> Array:
     made = x.copy()
     rows = np.moveaxis(made, a["dim"], 0)
     for n in range(1, len(rows)):
-        rows[n] = log_of_exponents(rows[n - 1], rows[n])
+        rows[n] = complex_logaddexp(rows[n - 1], rows[n])
     return made
 
 

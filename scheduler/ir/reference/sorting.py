@@ -12,7 +12,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, as_float, is_float
 
 
-def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
+def _stable_sort(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
     """Stable sort; NaN counts as the largest, as in torch."""
     if x.ndim == 0:
         return x.copy(), np.zeros((), dtype=np.int64)
@@ -25,7 +25,7 @@ def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
 
 
 def sort(a: Args) -> Any:
-    return _ordered(a["self"], a["dim"], a["descending"])
+    return _stable_sort(a["self"], a["dim"], a["descending"])
 
 
 def argsort(a: Args) -> Any:
@@ -33,20 +33,22 @@ def argsort(a: Args) -> Any:
 
 
 def msort(a: Args) -> Any:
-    return _ordered(a["self"], 0, False)[0]
+    return _stable_sort(a["self"], 0, False)[0]
 
 
 def topk(a: Args) -> tuple[Array, Array]:
     """In order also where any order would do."""
     x, k, axis = a["self"], a["k"], a["dim"]
-    values, order = _ordered(x, axis, a["largest"])
+    values, order = _stable_sort(x, axis, a["largest"])
     if x.ndim == 0:
         return (values, order) if k else (values.reshape(1)[:0], order.reshape(1)[:0])
     first = np.arange(k)
     return values.take(first, axis), order.take(first, axis)
 
 
-def _picked(found: tuple[Array, Array], dim: int, place: Any, keepdim: bool) -> tuple[Array, ...]:
+def _take_place(
+    found: tuple[Array, Array], dim: int, place: Any, keepdim: bool
+) -> tuple[Array, ...]:
     """The one element of each row at its place (the row's dimension kept), and its index."""
     if found[0].ndim == 0:
         return found
@@ -61,9 +63,9 @@ def _ones(x: Array, dim: int, value: int) -> Array:
 
 def kthvalue(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
-    found = _ordered(x, dim, False)
+    found = _stable_sort(x, dim, False)
     place = _ones(x, dim, a["k"] - 1) if x.ndim else None
-    return _picked(found, dim, place, a["keepdim"])
+    return _take_place(found, dim, place, a["keepdim"])
 
 
 def median(*, ignores_nan: bool) -> Rule:
@@ -86,7 +88,7 @@ def _is_nan(x: Array) -> Array:
 
 
 def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array, ...]:
-    found = _ordered(x, dim, False)
+    found = _stable_sort(x, dim, False)
     if x.ndim == 0:
         return found
     length = x.shape[dim]
@@ -95,7 +97,7 @@ def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array
         place = np.maximum(length - nans - 1, 0) // 2
     else:
         place = np.where(nans > 0, length - nans, (length - 1) // 2)
-    return _picked(found, dim, place, keepdim)
+    return _take_place(found, dim, place, keepdim)
 
 
 def quantile(*, ignores_nan: bool) -> Rule:
@@ -150,14 +152,14 @@ def mode(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
-    values, order = _ordered(x, dim, False)
+    values, order = _stable_sort(x, dim, False)
     rows = np.moveaxis(values, dim, 0)
     steps = np.arange(len(rows)).reshape(-1, *(1,) * (x.ndim - 1))
     starts = np.zeros(rows.shape, np.int64)  # of the run of equals that an element is in
     starts[1:] = np.where(rows[1:] != rows[:-1], steps[1:], 0)
     lengths = steps - np.maximum.accumulate(starts, axis=0)
     at = np.expand_dims(lengths.argmax(axis=0), dim % x.ndim)
-    return _picked((values, order), dim, at, a["keepdim"])
+    return _take_place((values, order), dim, at, a["keepdim"])
 
 
 def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array, Array, Array]:

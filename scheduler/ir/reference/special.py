@@ -22,7 +22,7 @@ from scheduler.ir.reference.rule import (
 _MAX_ORDER = 10_000  # terms of a multivariate gamma function
 
 
-def of_scipy(name: str) -> Rule:
+def scipy_unary(name: str) -> Rule:
     """SciPy's function of that name, of ``self`` (or ``x``)."""
 
     def rule(a: Args) -> Any:
@@ -33,7 +33,7 @@ def of_scipy(name: str) -> Rule:
     return rule
 
 
-def of_scipy_pair(name: str) -> Rule:
+def scipy_binary(name: str) -> Rule:
     """The same of ``self`` and ``other``."""
 
     def rule(a: Args) -> Any:
@@ -44,7 +44,7 @@ def of_scipy_pair(name: str) -> Rule:
     return rule
 
 
-def orthogonal(name: str, shifted: bool = False) -> Rule:
+def orthogonal_polynomial(name: str, shifted: bool = False) -> Rule:
     """SciPy's polynomial of ``x`` of the whole degree ``n``; 0 for a negative one, as torch's."""
 
     def rule(a: Args) -> Any:

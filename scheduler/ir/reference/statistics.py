@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_float, axes
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_float, normalize_dims
 from scheduler.limits import MAX_MADE
 
 
-def _over(a: Args) -> dict[str, Any]:
+def _axis_args(a: Args) -> dict[str, Any]:
     return {
-        "axis": axes(a["dim"], np.ndim(a["self"])),
+        "axis": normalize_dims(a["dim"], np.ndim(a["self"])),
         "keepdims": bool(a.get("keepdim", False)),
     }
 
 
 def aminmax(a: Args) -> tuple[Array, Array]:
-    over = _over(a)
+    over = _axis_args(a)
     return np.asarray(np.min(a["self"], **over)), np.asarray(np.max(a["self"], **over))
 
 
 def count_nonzero(a: Args) -> Array:
-    return np.asarray(np.sum(a["self"] != 0, axis=_over(a)["axis"], dtype=np.int64))
+    return np.asarray(np.sum(a["self"] != 0, axis=_axis_args(a)["axis"], dtype=np.int64))
 
 
 def histogram(a: Args) -> tuple[Array, Array]:

@@ -6,28 +6,35 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.matmul import factor
-from scheduler.ir.reference.rule import Args, Array, as_float, axes, held, is_float
+from scheduler.ir.reference.matmul import cast_factor
+from scheduler.ir.reference.rule import (
+    Args,
+    Array,
+    as_float,
+    compute_dtype,
+    is_float,
+    normalize_dims,
+)
 
 
-def _added(a: Args, product: Array) -> Any:
+def _add_bias(a: Args, product: Array) -> Any:
     """beta * self + alpha * product; with beta = 0 ``self`` does not count."""
     if product.dtype == np.bool_:
         return np.logical_or(a["self"], product) if a["beta"] else product
-    alpha, beta = (factor(a[name], product) for name in ("alpha", "beta"))
+    alpha, beta = (cast_factor(a[name], product) for name in ("alpha", "beta"))
     product = product if alpha == 1 else product * alpha
     own = a["self"] if beta == 1 else a["self"] * beta
     return own + product if beta else np.broadcast_to(product, product.shape)
 
 
 def addbmm(a: Args) -> Any:
-    return _added(a, (a["batch1"] @ a["batch2"]).sum(axis=0))
+    return _add_bias(a, (a["batch1"] @ a["batch2"]).sum(axis=0))
 
 
 def addr(a: Args) -> Any:
     x, y = a["vec1"], a["vec2"]
     outer = np.logical_and.outer(x, y) if x.dtype == np.bool_ else np.multiply.outer(x, y)
-    return _added(a, outer)
+    return _add_bias(a, outer)
 
 
 def inner(a: Args) -> Any:
@@ -72,19 +79,19 @@ def trilinear(a: Args) -> Any:
     return np.einsum(*operands, kept, optimize=True)
 
 
-def _over(a: Args) -> dict[str, Any]:
-    return {"axis": axes(a["dim"], np.ndim(a["self"])), "keepdims": bool(a["keepdim"])}
+def _axis_args(a: Args) -> dict[str, Any]:
+    return {"axis": normalize_dims(a["dim"], np.ndim(a["self"])), "keepdims": bool(a["keepdim"])}
 
 
 def nansum(a: Args) -> Any:
     x = a["self"]
     if a["dtype"] is not None:
-        x = x.astype(held(a["dtype"]))
+        x = x.astype(compute_dtype(a["dtype"]))
     x = x if is_float(x) else x.astype(np.int64)
-    return np.asarray(np.nansum(x, **_over(a)))
+    return np.asarray(np.nansum(x, **_axis_args(a)))
 
 
 def nanmean(a: Args) -> Any:
     x = as_float(a["self"])
-    numbers = (~np.isnan(x)).sum(**_over(a))
-    return np.asarray(np.true_divide(np.nansum(x, **_over(a)), numbers))
+    numbers = (~np.isnan(x)).sum(**_axis_args(a))
+    return np.asarray(np.true_divide(np.nansum(x, **_axis_args(a)), numbers))

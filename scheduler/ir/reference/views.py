@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError
-from scheduler.ir.storage import rounded_storage, widen
+from scheduler.ir.storage import encode_values, widen
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def _as_type(x: Array, source: DType | None, target: DType) -> Array:
         raise UnsupportedUseError("bits read as another type, type not known")
     if source is target:
         return x
-    bits = np.ascontiguousarray(rounded_storage(x, source)).reshape(x.shape)
+    bits = np.ascontiguousarray(encode_values(x, source)).reshape(x.shape)
     return widen(bits.view(target.numpy), target)
 
 
@@ -72,7 +72,7 @@ def squeeze(a: Args) -> Array:
     return np.asarray(np.squeeze(x, axis=ones) if ones else x)
 
 
-def swap(first: str, second: str) -> Rule:
+def swap_dims(first: str, second: str) -> Rule:
     def rule(a: Args) -> Array:
         return a["self"] if a["self"].ndim == 0 else np.swapaxes(a["self"], a[first], a[second])
 
@@ -145,7 +145,7 @@ def contiguous(a: Args) -> Array:
     return np.ascontiguousarray(a["self"]) if plain and a["self"].ndim else a["self"].copy()
 
 
-def same(a: Args) -> Array:
+def identity(a: Args) -> Array:
     array: Array = a["self"]
     return array
 

@@ -16,52 +16,52 @@ from scheduler.ir.ops import (
     Op,
     Overload,
     UnsupportedOpError,
-    forms,
-    overload_of,
+    functional_forms,
+    make_overload,
 )
 from scheduler.lowering.ops import (
     activations,
+    aliases,
     arithmetic,
     attention,
+    backward,
     complex_numbers,
     conversion,
     convolution,
-    counting,
     creation,
+    data_movement,
+    embedding_bag,
     fourier,
     functions,
-    gradients,
-    grouped,
+    grid_sampler,
+    grouped_mm,
     higher_order,
+    index_put,
     indexing,
     linalg,
     logic,
     losses,
     matmul,
-    names,
     normalization,
-    parts,
     pooling,
     quantized,
     random,
-    rearranging,
     recurrent,
     reductions,
     resampling,
-    sampling,
     scans,
     sizes,
+    slice_scatter,
     sorting,
     special,
     statistics,
     sums,
     views,
-    writes,
 )
 
 _FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
-    *grouped.ROWS,
+    *grouped_mm.ROWS,
     *linalg.ROWS,
     *attention.ROWS,
     *convolution.ROWS,
@@ -78,44 +78,44 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *pooling.ROWS,
     *resampling.ROWS,
     *recurrent.ROWS,
-    *sampling.ROWS,
+    *grid_sampler.ROWS,
     *arithmetic.ROWS,
     *functions.ROWS,
     *special.ROWS,
     *logic.ROWS,
     *activations.ROWS,
-    *gradients.ROWS,
+    *backward.ROWS,
     *indexing.ROWS,
-    *writes.ROWS,
-    *parts.ROWS,
-    *counting.ROWS,
+    *index_put.ROWS,
+    *slice_scatter.ROWS,
+    *embedding_bag.ROWS,
     *views.ROWS,
-    *rearranging.ROWS,
+    *data_movement.ROWS,
     *creation.ROWS,
     *random.ROWS,
     *conversion.ROWS,
     *sizes.ROWS,
     *higher_order.ROWS,
 )
-ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *names.other_names(_FIRST_NAMES))
+ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *aliases.alias_rows(_FIRST_NAMES))
 _ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
 
 
 UNKNOWN = "unknown op"  # why there is no kernel, where no row has it
 
 
-def find(target: str) -> Overload:
+def resolve_op(target: str) -> Overload:
     """The op that a node's target names. Raises ``UnsupportedOpError`` where no row has it."""
-    form = next((form for form in forms(target) if form in _ROWS), "")
+    form = next((form for form in functional_forms(target) if form in _ROWS), "")
     if not form:
         raise UnsupportedOpError(target, UNKNOWN)
     return _overload(target, form)
 
 
-def known(target: str) -> Overload | None:
+def lookup_op(target: str) -> Overload | None:
     """The same, or None where no row has it."""
     try:
-        return find(target)
+        return resolve_op(target)
     except UnsupportedOpError:
         return None
 
@@ -128,4 +128,4 @@ def named_reasons() -> frozenset[str]:
 
 @cache  # of known targets alone: as many as there are
 def _overload(target: str, form: str) -> Overload:
-    return overload_of(_ROWS[form], target, form)
+    return make_overload(_ROWS[form], target, form)

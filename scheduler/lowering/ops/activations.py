@@ -5,18 +5,18 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import activations as ref
 from scheduler.lowering import activations
-from scheduler.lowering.pointwise import composed
+from scheduler.lowering.pointwise import unary_function
 
 ROWS = (
     op("aten.logaddexp", "self, other", activations.logaddexp, ref.logaddexp),
-    op("aten.relu", "self", composed(activations.relu), ref.relu),
-    op("aten.relu6", "self", composed(activations.relu6), ref.relu6),
-    op("aten.silu", "self", composed(activations.silu), ref.silu),
-    op("aten.hardswish", "self", composed(activations.hard_swish), ref.hardswish),
-    op("aten.hardsigmoid", "self", composed(activations.hard_sigmoid), ref.hardsigmoid),
-    op("aten.mish", "self", composed(activations.mish), ref.mish),
-    op("aten.log_sigmoid", "self", composed(activations.log_sigmoid), ref.log_sigmoid),
-    op("aten.selu", "self", composed(activations.selu), ref.selu),
+    op("aten.relu", "self", unary_function(activations.relu), ref.relu),
+    op("aten.relu6", "self", unary_function(activations.relu6), ref.relu6),
+    op("aten.silu", "self", unary_function(activations.silu), ref.silu),
+    op("aten.hardswish", "self", unary_function(activations.hard_swish), ref.hardswish),
+    op("aten.hardsigmoid", "self", unary_function(activations.hard_sigmoid), ref.hardsigmoid),
+    op("aten.mish", "self", unary_function(activations.mish), ref.mish),
+    op("aten.log_sigmoid", "self", unary_function(activations.log_sigmoid), ref.log_sigmoid),
+    op("aten.selu", "self", unary_function(activations.selu), ref.selu),
     op("aten.gelu", "self, *, approximate='none'", activations.gelu_op, ref.gelu),
     op("aten.elu", "self, alpha=1, scale=1, input_scale=1", activations.elu, ref.elu),
     op("aten.leaky_relu", "self, negative_slope=0.01", activations.leaky_relu, ref.leaky_relu),

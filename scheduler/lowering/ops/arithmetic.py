@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
-from scheduler.ir.reference.roles import divisor
+from scheduler.ir.reference.constraints import divisor
 from scheduler.lowering import pointwise
 from scheduler.lowering.pointwise import binary, fused_multiply, scaled_binary, unary
 
@@ -65,8 +65,18 @@ ROWS = (
     ),
     op("aten.hypot", "self, other", binary("hypot"), ref.binary("hypot")),
     op("aten.copysign", "Tensor Scalar: self, other", binary("copysign"), ref.binary("copysign")),
-    op("aten.maximum", "self, other", pointwise.extreme("maximum"), ref.binary("maximum")),
-    op("aten.minimum", "self, other", pointwise.extreme("minimum"), ref.binary("minimum")),
+    op(
+        "aten.maximum",
+        "self, other",
+        pointwise.maximum_or_minimum("maximum"),
+        ref.binary("maximum"),
+    ),
+    op(
+        "aten.minimum",
+        "self, other",
+        pointwise.maximum_or_minimum("minimum"),
+        ref.binary("minimum"),
+    ),
     op(
         "aten.pow",
         "Tensor_Tensor Tensor_Scalar Scalar: self, exponent",

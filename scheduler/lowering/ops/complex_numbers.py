@@ -32,9 +32,9 @@ ROWS = (
     op("aten._conj_physical", "self", rules.conj, ref.conj),
     op("aten.conj_physical", "self", rules.conj, ref.conj),
     op("aten._neg_view", "self", rules.neg_view, ref.neg, Elements.VIEWED),
-    op("aten.resolve_conj", "self", views.same, ref_views.same, Elements.VIEWED),
-    op("aten.resolve_neg", "self", views.same, ref_views.same, Elements.VIEWED),
-    op("aten.complex", "real, imag", rules.of_parts, ref.of_parts),
+    op("aten.resolve_conj", "self", views.identity, ref_views.identity, Elements.VIEWED),
+    op("aten.resolve_neg", "self", views.identity, ref_views.identity, Elements.VIEWED),
+    op("aten.complex", "real, imag", rules.complex_op, ref.complex_op),
     op("aten.polar", "abs, angle", rules.polar, ref.polar),
     op("aten.vdot", "self, other", rules.vdot, ref.vdot),
 )

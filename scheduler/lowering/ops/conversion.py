@@ -16,7 +16,7 @@ ROWS = (
         "dtype_layout: self, *, dtype=None, layout=None, device=None, pin_memory=None, "
         "non_blocking=False, copy=False, memory_format=None",
         pointwise.to,
-        ref.dispatched,
+        ref.to_dispatch,
         Elements.CONVERTED,
     ),
     op(
@@ -32,21 +32,21 @@ ROWS = (
     op(
         "aten.clone",
         "self, *, memory_format=None",
-        views.same,
+        views.identity,
         ref_views.lift_fresh_copy,
         Elements.COPIED,
     ),
     op(
         "aten.contiguous",
         "self, *, memory_format=None",
-        views.same,
+        views.identity,
         ref_views.contiguous,
         Elements.VIEWED_IF_CONTIGUOUS,
     ),
-    op("aten.alias", "self", views.same, ref_views.same, Elements.VIEWED),
-    op("aten.detach", "self", views.same, ref_views.same, Elements.VIEWED),
-    op("aten.lift_fresh", "self", views.same, ref_views.same, Elements.VIEWED),
-    op("aten.lift_fresh_copy", "self", views.same, ref_views.lift_fresh_copy, Elements.COPIED),
+    op("aten.alias", "self", views.identity, ref_views.identity, Elements.VIEWED),
+    op("aten.detach", "self", views.identity, ref_views.identity, Elements.VIEWED),
+    op("aten.lift_fresh", "self", views.identity, ref_views.identity, Elements.VIEWED),
+    op("aten.lift_fresh_copy", "self", views.identity, ref_views.lift_fresh_copy, Elements.COPIED),
     op(
         "aten._assert_tensor_metadata",
         "a, size=None, stride=None, dtype=None, *, device=None, layout=None",

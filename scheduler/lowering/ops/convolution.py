@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import convolution as ref
-from scheduler.ir.reference.roles import summed
+from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import convolution, convolution_backward
 
 ROWS = (
@@ -15,7 +15,7 @@ ROWS = (
         "groups=1",
         convolution.convolution,
         ref.convolution,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten.conv2d",
@@ -24,7 +24,7 @@ ROWS = (
         "1), groups=1",
         convolution.convolution,
         ref.convolution,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten.conv3d",
@@ -34,14 +34,14 @@ ROWS = (
         "dilation=(1, 1, 1), groups=1",
         convolution.convolution,
         ref.convolution,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten.convolution",
         "input, weight, bias, stride, padding, dilation, transposed, output_padding, groups",
         convolution.convolution,
         ref.convolution,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten._convolution",
@@ -51,7 +51,7 @@ ROWS = (
         "groups, benchmark, deterministic, cudnn_enabled",
         convolution.convolution,
         ref.convolution,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten.conv_transpose1d",
@@ -59,7 +59,7 @@ ROWS = (
         "dilation=(1,)",
         convolution.conv_transpose,
         ref.conv_transpose,
-        requires=summed("weight", 0),
+        requires=weight_fan_in("weight", 0),
     ),
     op(
         "aten.conv_transpose2d",
@@ -67,7 +67,7 @@ ROWS = (
         "output_padding=(0, 0), groups=1, dilation=(1, 1)",
         convolution.conv_transpose,
         ref.conv_transpose,
-        requires=summed("weight", 0),
+        requires=weight_fan_in("weight", 0),
     ),
     op(
         "aten.conv_transpose3d",
@@ -75,7 +75,7 @@ ROWS = (
         "output_padding=(0, 0, 0), groups=1, dilation=(1, 1, 1)",
         convolution.conv_transpose,
         ref.conv_transpose,
-        requires=summed("weight", 0),
+        requires=weight_fan_in("weight", 0),
     ),
     op(
         "aten.convolution_backward",
@@ -83,6 +83,6 @@ ROWS = (
         "output_padding, groups, output_mask",
         convolution_backward.convolution_backward,
         ref.convolution_backward,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
 )

@@ -26,5 +26,5 @@ ROWS = (
         higher_order.associative_scan,
         ref.associative_scan,
     ),
-    op("higher_order.map_impl", "f, xs, pos_args=()", higher_order.mapped, ref.mapped),
+    op("higher_order.map_impl", "f, xs, pos_args=()", higher_order.map_op, ref.map_op),
 )

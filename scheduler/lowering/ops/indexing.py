@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref
-from scheduler.ir.reference.roles import classes, places_along_dim, places_by_dimension, rows_of
-from scheduler.lowering import indexing, joining, pointwise, writes
-from scheduler.lowering.externs import SIZED
+from scheduler.ir.reference.constraints import (
+    class_indices,
+    dim_indices,
+    per_dim_indices,
+    row_indices,
+)
+from scheduler.lowering import concat, index_put, indexing, pointwise
+from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 
 ROWS = (
     op(
@@ -14,7 +19,7 @@ ROWS = (
         "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
         indexing.embedding,
         ref.embedding,
-        requires=rows_of("indices", "weight"),
+        requires=row_indices("indices", "weight"),
     ),
     op(
         "aten.gather",
@@ -22,7 +27,7 @@ ROWS = (
         indexing.gather,
         ref.gather,
         Elements.COPIED,
-        requires=places_along_dim("index"),
+        requires=dim_indices("index"),
     ),
     op(
         "aten.take_along_dim",
@@ -30,7 +35,7 @@ ROWS = (
         indexing.take_along_dim,
         ref.take_along_dim,
         Elements.COPIED,
-        requires=places_along_dim("indices"),
+        requires=dim_indices("indices"),
     ),
     op(
         "aten.index",
@@ -38,33 +43,39 @@ ROWS = (
         indexing.index_op,
         ref.index,
         Elements.COPIED,
-        requires=places_by_dimension,
+        requires=per_dim_indices,
     ),
-    op("aten.nonzero", "self", SIZED, ref.nonzero),
+    op("aten.nonzero", "self", DATA_DEPENDENT_SIZE, ref.nonzero),
     op(
         "aten.nonzero_static",
         "self, *, size, fill_value=-1",
-        writes.nonzero_static,
+        index_put.nonzero_static,
         ref.nonzero_static,
     ),
-    op("aten.nonzero_numpy", "self", SIZED, ref.nonzero_places),
-    op("aten.argwhere", "self", SIZED, ref.nonzero),
-    op("aten.masked_select", "self, mask", SIZED, ref.masked_select),
+    op("aten.nonzero_numpy", "self", DATA_DEPENDENT_SIZE, ref.nonzero_places),
+    op("aten.argwhere", "self", DATA_DEPENDENT_SIZE, ref.nonzero),
+    op("aten.masked_select", "self, mask", DATA_DEPENDENT_SIZE, ref.masked_select),
     op(
         "aten.index_select",
         "self, dim, index",
         indexing.index_select,
         ref.index_select,
         Elements.COPIED,
-        requires=places_along_dim("index"),
+        requires=dim_indices("index"),
     ),
-    op("aten.cat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
-    op("aten.concat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
-    op("aten.stack", "tensors, dim=0", joining.stack, ref.stack, Elements.COPIED),
-    op("aten.pad", "self, pad, mode='constant', value=None", joining.pad_op, ref.pad),
-    op("aten.constant_pad_nd", "self, pad, value=0", joining.constant_pad, ref.pad),
-    op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", joining.diff, ref.diff),
-    op("aten.one_hot", "self, num_classes=-1", indexing.one_hot, ref.one_hot, requires=classes),
+    op("aten.cat", "tensors, dim=0", concat.cat, ref.cat, Elements.COPIED),
+    op("aten.concat", "tensors, dim=0", concat.cat, ref.cat, Elements.COPIED),
+    op("aten.stack", "tensors, dim=0", concat.stack, ref.stack, Elements.COPIED),
+    op("aten.pad", "self, pad, mode='constant', value=None", concat.pad_op, ref.pad),
+    op("aten.constant_pad_nd", "self, pad, value=0", concat.constant_pad, ref.pad),
+    op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", concat.diff, ref.diff),
+    op(
+        "aten.one_hot",
+        "self, num_classes=-1",
+        indexing.one_hot,
+        ref.one_hot,
+        requires=class_indices,
+    ),
     op(
         "aten.fill_diagonal",  # that torch has in place alone
         "self, fill_value, wrap=False",

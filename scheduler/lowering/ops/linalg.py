@@ -8,7 +8,7 @@ from scheduler.ir.reference import matrix_factors as factors
 from scheduler.ir.reference import matrix_spectra as spectra
 from scheduler.ir.reference import reductions
 from scheduler.lowering import linalg
-from scheduler.lowering.externs import FACTORS, SERIES, SPECTRA
+from scheduler.lowering.externs import FACTORS, MATRIX_EXPONENTIALS, SPECTRA
 
 _LU = "A, *, pivot=True"
 _EX = "*, check_errors=False"
@@ -126,8 +126,8 @@ ROWS = (
         SPECTRA,
         spectra.nuclear_norm,
     ),
-    op("aten.linalg_matrix_exp", "self", SERIES, spectra.exponential),
-    op("aten.matrix_exp", "self", SERIES, spectra.exponential),
+    op("aten.linalg_matrix_exp", "self", MATRIX_EXPONENTIALS, spectra.exponential),
+    op("aten.matrix_exp", "self", MATRIX_EXPONENTIALS, spectra.exponential),
     op(
         "aten.linalg_matrix_norm",
         "self, ord, dim=(-2, -1), keepdim=False, *, dtype=None; "

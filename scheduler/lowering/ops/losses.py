@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import losses as ref
-from scheduler.ir.reference.roles import classes_of_scores
+from scheduler.ir.reference.constraints import class_targets
 from scheduler.lowering import cross_entropy, distances, losses
 
 CLASSES = "self, target, weight=None, reduction=1, ignore_index=-100"
@@ -31,47 +31,47 @@ ROWS = (
         f"{CLASSES}, label_smoothing=0.0",
         cross_entropy.cross_entropy,
         ref.cross_entropy,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.nll_loss",
         CLASSES,
         cross_entropy.nll_loss,
         ref.nll_loss,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.nll_loss2d",
         CLASSES,
         cross_entropy.nll_loss,
         ref.nll_loss,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.nll_loss_nd",
         CLASSES,
         cross_entropy.nll_loss,
         ref.nll_loss,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.nll_loss_forward",
         "self, target, weight, reduction, ignore_index",
         cross_entropy.nll_loss_forward,
         ref.nll_loss_forward,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.nll_loss2d_forward",
         "self, target, weight, reduction, ignore_index",
         cross_entropy.nll_loss_forward,
         ref.nll_loss_forward,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op(
         "aten.mse_loss",
         "self, target, reduction=1",
-        losses.of_elements(losses.squared_error),
+        losses.pair_loss(losses.squared_error),
         ref.mse,
     ),
     op(
@@ -83,7 +83,7 @@ ROWS = (
     op(
         "aten.soft_margin_loss",
         "self, target, reduction=1",
-        losses.of_elements(losses.soft_margin),
+        losses.pair_loss(losses.soft_margin),
         ref.soft_margin,
     ),
     op(
@@ -134,7 +134,7 @@ ROWS = (
         "self, target, p=1, margin=1, weight=None, reduction=1",
         losses.multi_margin,
         ref.multi_margin,
-        requires=classes_of_scores,
+        requires=class_targets,
     ),
     op("aten.multilabel_margin_loss", "self, target, reduction=1", LISTS, ref.multilabel_margin),
     op(

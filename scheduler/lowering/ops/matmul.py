@@ -4,35 +4,39 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import matmul as ref
-from scheduler.ir.reference.roles import summed
+from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import attention, matmul
 
 ROWS = (
-    op("aten.mm", "self, mat2", matmul.mm, ref.mm, requires=summed("mat2", -2, -1)),
-    op("aten.bmm", "self, mat2", matmul.bmm, ref.mm, requires=summed("mat2", -2, -1)),
+    op("aten.mm", "self, mat2", matmul.mm, ref.mm, requires=weight_fan_in("mat2", -2, -1)),
+    op("aten.bmm", "self, mat2", matmul.bmm, ref.mm, requires=weight_fan_in("mat2", -2, -1)),
     op(
         "aten.addmm",
         "self, mat1, mat2, *, beta=1, alpha=1",
         matmul.addmm,
         ref.addmm,
-        requires=summed("mat2", -2, -1),
+        requires=weight_fan_in("mat2", -2, -1),
     ),
     op(
         "aten.baddbmm",
         "self, batch1, batch2, *, beta=1, alpha=1",
         matmul.baddbmm,
         ref.baddbmm,
-        requires=summed("batch2", -2, -1),
+        requires=weight_fan_in("batch2", -2, -1),
     ),
     op(
         "aten.linear",
         "input, weight, bias=None",
         matmul.linear,
         ref.linear,
-        requires=summed("weight", -1),
+        requires=weight_fan_in("weight", -1),
     ),
     op(
-        "aten.matmul", "self, other", matmul.matmul_op, ref.matmul, requires=summed("other", -2, -1)
+        "aten.matmul",
+        "self, other",
+        matmul.matmul_op,
+        ref.matmul,
+        requires=weight_fan_in("other", -2, -1),
     ),
     op("aten.dot", "self, tensor", matmul.dot, ref.dot),
     op("aten.mv", "self, vec", matmul.mv, ref.mv),

@@ -6,7 +6,7 @@ import numpy as np
 
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import pooling as ref
-from scheduler.ir.reference.roles import places_in_planes
+from scheduler.ir.reference.constraints import plane_indices
 from scheduler.lowering import pooling, pooling_backward
 
 ROWS = (
@@ -45,31 +45,31 @@ ROWS = (
         "aten.adaptive_avg_pool1d",
         "self, output_size",
         pooling.adaptive_avg(1),
-        ref.adaptive(1, np.mean),
+        ref.adaptive_pool(1, np.mean),
     ),
     op(
         "aten.adaptive_avg_pool2d",
         "self, output_size",
         pooling.adaptive_avg(2),
-        ref.adaptive(2, np.mean),
+        ref.adaptive_pool(2, np.mean),
     ),
     op(
         "aten._adaptive_avg_pool2d",
         "self, output_size",
         pooling.adaptive_avg(2),
-        ref.adaptive(2, np.mean),
+        ref.adaptive_pool(2, np.mean),
     ),
     op(
         "aten.adaptive_avg_pool3d",
         "self, output_size",
         pooling.adaptive_avg(3),
-        ref.adaptive(3, np.mean),
+        ref.adaptive_pool(3, np.mean),
     ),
     op(
         "aten._adaptive_avg_pool3d",
         "self, output_size",
         pooling.adaptive_avg(3),
-        ref.adaptive(3, np.mean),
+        ref.adaptive_pool(3, np.mean),
     ),
     *(
         op(
@@ -121,7 +121,7 @@ ROWS = (
             "grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices",
             pooling_backward.max_pool_backward(rank),
             ref.max_pool_backward(rank),
-            requires=places_in_planes(rank),
+            requires=plane_indices(rank),
         )
         for rank in (2, 3)
     ),
@@ -140,7 +140,7 @@ ROWS = (
             "grad_output, self, indices",
             pooling_backward.adaptive_max_backward(rank),
             ref.max_pool_backward(rank),
-            requires=places_in_planes(rank),
+            requires=plane_indices(rank),
         )
         for rank in (2, 3)
     ),

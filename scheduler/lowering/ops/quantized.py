@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import quantized as ref
-from scheduler.ir.reference.roles import summed
+from scheduler.ir.reference.constraints import weight_fan_in
 from scheduler.lowering import quantized as rules
 
 _RANGE = "quant_min, quant_max, dtype"
@@ -17,7 +17,7 @@ ROWS = (
         "use_fast_accum=False",
         rules.scaled_mm,
         ref.scaled_mm,
-        requires=summed("mat2", -2, -1),
+        requires=weight_fan_in("mat2", -2, -1),
     ),
     op(
         "aten._scaled_mm_v2",
@@ -25,7 +25,7 @@ ROWS = (
         "contraction_dim=(), use_fast_accum=False",
         rules.scaled_mm_v2,
         ref.scaled_mm_v2,
-        requires=summed("mat2", -2, -1),
+        requires=weight_fan_in("mat2", -2, -1),
     ),
     op("aten._int_mm", "self, mat2", rules.int_mm, ref.int_mm),
     op(
@@ -38,7 +38,7 @@ ROWS = (
         "aten._weight_int4pack_mm",
         "self, mat2, qGroupSize, qScaleAndZeros",
         NoKernel("its weights are packed in an order that only the machine that packed them knows"),
-        ref.packed,
+        ref.packed_weights,
     ),
     op(
         "torchao.quantize_affine",

@@ -33,18 +33,28 @@ ROWS = (
         reductions.prod,
         ref.prod,
     ),
-    op("aten.amax", "self, dim=(), keepdim=False", reductions.extreme(ReductionKind.MAX), ref.amax),
-    op("aten.amin", "self, dim=(), keepdim=False", reductions.extreme(ReductionKind.MIN), ref.amin),
+    op(
+        "aten.amax",
+        "self, dim=(), keepdim=False",
+        reductions.max_or_min(ReductionKind.MAX),
+        ref.amax,
+    ),
+    op(
+        "aten.amin",
+        "self, dim=(), keepdim=False",
+        reductions.max_or_min(ReductionKind.MIN),
+        ref.amin,
+    ),
     op(
         "aten.max",
         "self; other: self, other; dim: self, dim, keepdim=False",
-        reductions.extreme(ReductionKind.MAX),
+        reductions.max_or_min(ReductionKind.MAX),
         ref.max_or_min(np.max, np.argmax, np.maximum),
     ),
     op(
         "aten.min",
         "self; other: self, other; dim: self, dim, keepdim=False",
-        reductions.extreme(ReductionKind.MIN),
+        reductions.max_or_min(ReductionKind.MIN),
         ref.max_or_min(np.min, np.argmin, np.minimum),
     ),
     op(
@@ -63,13 +73,13 @@ ROWS = (
         "aten.argmax",
         "self, dim=None, keepdim=False",
         reductions.arg_rule(ReductionKind.ARGMAX),
-        ref.argument_of(np.argmax),
+        ref.arg_reduce(np.argmax),
     ),
     op(
         "aten.argmin",
         "self, dim=None, keepdim=False",
         reductions.arg_rule(ReductionKind.ARGMIN),
-        ref.argument_of(np.argmin),
+        ref.arg_reduce(np.argmin),
     ),
     op(
         "aten.var",

@@ -30,14 +30,14 @@ ROWS = (
     op(
         "aten.cummax",
         "self, dim",
-        scans.extreme(ReductionKind.MAX),
-        ref.extreme(np.maximum, operator.ge),
+        scans.cummax_or_cummin(ReductionKind.MAX),
+        ref.cummax_or_cummin(np.maximum, operator.ge),
     ),
     op(
         "aten.cummin",
         "self, dim",
-        scans.extreme(ReductionKind.MIN),
-        ref.extreme(np.minimum, operator.le),
+        scans.cummax_or_cummin(ReductionKind.MIN),
+        ref.cummax_or_cummin(np.minimum, operator.le),
     ),
     op("aten.logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),
     op("aten._logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import sorting as ref
-from scheduler.lowering import searching, sorting
-from scheduler.lowering.externs import SIZED
+from scheduler.lowering import searchsorted, sorting
+from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
 
 QUANTILE = (
     "self, q, dim=None, keepdim=False, *, interpolation='linear'; "
@@ -56,44 +56,44 @@ ROWS = (
     op(
         "aten._unique",
         "self, sorted=True, return_inverse=False",
-        SIZED,
+        DATA_DEPENDENT_SIZE,
         ref.unique(consecutive=False),
     ),
     op(
         "aten.unique_dim_consecutive",
         "self, dim, return_inverse=False, return_counts=False",
-        SIZED,
+        DATA_DEPENDENT_SIZE,
         ref.unique(consecutive=True),
     ),
     op(
         "aten._unique2",
         "self, sorted=True, return_inverse=False, return_counts=False",
-        SIZED,
+        DATA_DEPENDENT_SIZE,
         ref.unique(consecutive=False),
     ),
     op(
         "aten.unique_dim",
         "self, dim, sorted=True, return_inverse=False, return_counts=False",
-        SIZED,
+        DATA_DEPENDENT_SIZE,
         ref.unique(consecutive=False),
     ),
     op(
         "aten.unique_consecutive",
         "self, return_inverse=False, return_counts=False, dim=None",
-        SIZED,
+        DATA_DEPENDENT_SIZE,
         ref.unique(consecutive=True),
     ),
     op(
         "aten.searchsorted",
         "Tensor Scalar: sorted_sequence, self, *, out_int32=False, right=False, side=None, "
         "sorter=None",
-        searching.searchsorted,
+        searchsorted.searchsorted,
         ref.searchsorted,
     ),
     op(
         "aten.bucketize",
         "Tensor Scalar: self, boundaries, *, out_int32=False, right=False",
-        searching.bucketize,
+        searchsorted.bucketize,
         ref.bucketize,
     ),
     op(
@@ -101,7 +101,7 @@ ROWS = (
         "Tensor_Tensor: elements, test_elements, *, assume_unique=False, invert=False; "
         "Tensor_Scalar: elements, test_element, *, assume_unique=False, invert=False; "
         "Scalar_Tensor: element, test_elements, *, assume_unique=False, invert=False",
-        searching.isin,
+        searchsorted.isin,
         ref.isin,
     ),
 )

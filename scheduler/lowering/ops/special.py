@@ -7,18 +7,18 @@ import math
 from scheduler.ir.ops import Elements, NoKernel, Op, op
 from scheduler.ir.reference import pointwise as ref_pointwise
 from scheduler.ir.reference import special as ref
-from scheduler.ir.reference.roles import positive
+from scheduler.ir.reference.constraints import positive
 from scheduler.lowering import special
-from scheduler.lowering.pointwise import composed, two, unary
+from scheduler.lowering.pointwise import binary_function, unary, unary_function
 
-TABLE = NoKernel("no kernel is made for this special function: its reference is SciPy's")
+NO_SPECIAL = NoKernel("no kernel is made for this special function: its reference is SciPy's")
 PAIR = "default self_scalar other_scalar: self, other"
 
 
 def _functions(name: str, *names: str) -> tuple[Op, ...]:
     """A pointwise function under several names of its op."""
     return tuple(
-        op(f"aten.{each}", "self", unary(name), ref_pointwise.floats(name)) for each in names
+        op(f"aten.{each}", "self", unary(name), ref_pointwise.float_unary(name)) for each in names
     )
 
 
@@ -28,8 +28,8 @@ def _polynomials(scipy: str, *names: str) -> tuple[Op, ...]:
         op(
             f"aten.special_{name}",
             "default x_scalar n_scalar: x, n",
-            TABLE,
-            ref.orthogonal(scipy, "shifted" in name),
+            NO_SPECIAL,
+            ref.orthogonal_polynomial(scipy, "shifted" in name),
         )
         for name in names
     )
@@ -41,7 +41,7 @@ def _differences(kind: str, sign: int) -> tuple[Op, ...]:
         op(
             f"aten.special_{shifted}chebyshev_polynomial_{kind}",
             "default x_scalar n_scalar: x, n",
-            TABLE,
+            NO_SPECIAL,
             ref.chebyshev_difference(sign, bool(shifted)),
         )
         for shifted in ("", "shifted_")
@@ -57,15 +57,20 @@ ROWS = (
     *_functions("i0e", "special_i0e"),
     *_functions("i1", "special_i1", "special_modified_bessel_i1"),
     *_functions("i1e", "special_i1e"),
-    op("aten.special_ndtr", "self", composed(special.ndtr), ref.of_scipy("ndtr")),
-    op("aten.special_log_ndtr", "self", composed(special.log_ndtr), ref.of_scipy("log_ndtr")),
-    op("aten.special_entr", "self", composed(special.entr), ref.of_scipy("entr")),
-    op("aten.sinc", "self", composed(special.sinc), ref.sinc),
-    op("aten.special_sinc", "self", composed(special.sinc), ref.sinc),
+    op("aten.special_ndtr", "self", unary_function(special.ndtr), ref.scipy_unary("ndtr")),
+    op(
+        "aten.special_log_ndtr",
+        "self",
+        unary_function(special.log_ndtr),
+        ref.scipy_unary("log_ndtr"),
+    ),
+    op("aten.special_entr", "self", unary_function(special.entr), ref.scipy_unary("entr")),
+    op("aten.sinc", "self", unary_function(special.sinc), ref.sinc),
+    op("aten.special_sinc", "self", unary_function(special.sinc), ref.sinc),
     op(
         "aten.special_spherical_bessel_j0",
         "x",
-        special.of_x(special.spherical_bessel_j0),
+        special.x_function(special.spherical_bessel_j0),
         ref.spherical_bessel_j0,
     ),
     op("aten.logit", "self, eps=None", special.logit, ref.logit),
@@ -84,16 +89,16 @@ ROWS = (
     op(
         "aten.deg2rad",
         "self",
-        composed(special.scaled_by(math.pi / 180)),
+        unary_function(special.scaled_by(math.pi / 180)),
         ref.scaled_by(math.pi / 180),
     ),
     op(
         "aten.rad2deg",
         "self",
-        composed(special.scaled_by(180 / math.pi)),
+        unary_function(special.scaled_by(180 / math.pi)),
         ref.scaled_by(180 / math.pi),
     ),
-    op("aten.logaddexp2", "self, other", two(special.logaddexp2), ref.logaddexp2),
+    op("aten.logaddexp2", "self, other", binary_function(special.logaddexp2), ref.logaddexp2),
     op("aten.ldexp", "Tensor: self, other", special.ldexp, ref.ldexp),
     op(
         "aten.float_power",
@@ -102,11 +107,11 @@ ROWS = (
         ref.float_power,
     ),
     op("aten.heaviside", "self, values", special.heaviside, ref.heaviside),
-    op("aten.fmax", "self, other", special.extreme_number("maximum"), ref.fmax),
-    op("aten.fmin", "self, other", special.extreme_number("minimum"), ref.fmin),
+    op("aten.fmax", "self, other", special.fmax_or_fmin("maximum"), ref.fmax),
+    op("aten.fmin", "self, other", special.fmax_or_fmin("minimum"), ref.fmin),
     op("aten.signbit", "self", special.signbit, ref.signbit),
-    op("aten.isposinf", "self", special.infinite(math.inf), ref.isposinf),
-    op("aten.isneginf", "self", special.infinite(-math.inf), ref.isneginf),
+    op("aten.isposinf", "self", special.signed_inf_test(math.inf), ref.isposinf),
+    op("aten.isneginf", "self", special.signed_inf_test(-math.inf), ref.isneginf),
     op("aten.isreal", "self", special.isreal, ref.isreal),
     op(
         "aten.isclose",
@@ -149,22 +154,22 @@ ROWS = (
         ref.frexp,
     ),
     op("aten.positive", "self", special.positive, ref.positive, Elements.VIEWED),
-    op("aten.polygamma", "n, self", TABLE, ref.polygamma),
-    op("aten.special_polygamma", "n, self", TABLE, ref.polygamma),
-    op("aten.special_zeta", PAIR, TABLE, ref.of_scipy_pair("zeta")),
-    op("aten.special_gammainc", "self, other", TABLE, ref.of_scipy_pair("gammainc")),
-    op("aten.igamma", "self, other", TABLE, ref.of_scipy_pair("gammainc")),
-    op("aten.special_gammaincc", "self, other", TABLE, ref.of_scipy_pair("gammaincc")),
-    op("aten.igammac", "self, other", TABLE, ref.of_scipy_pair("gammaincc")),
-    op("aten.special_bessel_j0", "self", TABLE, ref.of_scipy("j0")),
-    op("aten.special_bessel_j1", "self", TABLE, ref.of_scipy("j1")),
-    op("aten.special_bessel_y0", "self", TABLE, ref.of_scipy("y0")),
-    op("aten.special_bessel_y1", "self", TABLE, ref.of_scipy("y1")),
-    op("aten.special_modified_bessel_k0", "self", TABLE, ref.of_scipy("k0")),
-    op("aten.special_modified_bessel_k1", "self", TABLE, ref.of_scipy("k1")),
-    op("aten.special_scaled_modified_bessel_k0", "x", TABLE, ref.of_scipy("k0e")),
-    op("aten.special_scaled_modified_bessel_k1", "x", TABLE, ref.of_scipy("k1e")),
-    op("aten.special_airy_ai", "x", TABLE, ref.airy),
+    op("aten.polygamma", "n, self", NO_SPECIAL, ref.polygamma),
+    op("aten.special_polygamma", "n, self", NO_SPECIAL, ref.polygamma),
+    op("aten.special_zeta", PAIR, NO_SPECIAL, ref.scipy_binary("zeta")),
+    op("aten.special_gammainc", "self, other", NO_SPECIAL, ref.scipy_binary("gammainc")),
+    op("aten.igamma", "self, other", NO_SPECIAL, ref.scipy_binary("gammainc")),
+    op("aten.special_gammaincc", "self, other", NO_SPECIAL, ref.scipy_binary("gammaincc")),
+    op("aten.igammac", "self, other", NO_SPECIAL, ref.scipy_binary("gammaincc")),
+    op("aten.special_bessel_j0", "self", NO_SPECIAL, ref.scipy_unary("j0")),
+    op("aten.special_bessel_j1", "self", NO_SPECIAL, ref.scipy_unary("j1")),
+    op("aten.special_bessel_y0", "self", NO_SPECIAL, ref.scipy_unary("y0")),
+    op("aten.special_bessel_y1", "self", NO_SPECIAL, ref.scipy_unary("y1")),
+    op("aten.special_modified_bessel_k0", "self", NO_SPECIAL, ref.scipy_unary("k0")),
+    op("aten.special_modified_bessel_k1", "self", NO_SPECIAL, ref.scipy_unary("k1")),
+    op("aten.special_scaled_modified_bessel_k0", "x", NO_SPECIAL, ref.scipy_unary("k0e")),
+    op("aten.special_scaled_modified_bessel_k1", "x", NO_SPECIAL, ref.scipy_unary("k1e")),
+    op("aten.special_airy_ai", "x", NO_SPECIAL, ref.airy),
     *_polynomials("eval_chebyt", "chebyshev_polynomial_t", "shifted_chebyshev_polynomial_t"),
     *_polynomials("eval_chebyu", "chebyshev_polynomial_u", "shifted_chebyshev_polynomial_u"),
     *_differences("v", -1),

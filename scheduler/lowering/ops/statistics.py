@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import cdist as away
 from scheduler.ir.reference import gradient as ref_gradient
-from scheduler.ir.reference import pairs as away
 from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
-from scheduler.lowering import gradient, pairs, reductions, statistics
+from scheduler.lowering import cdist, gradient, reductions, statistics
 
 EDGES = NoKernel("no kernel is made for histograms with their edges")
 
@@ -78,9 +78,9 @@ ROWS = (
         reductions.norm,
         away.frobenius_norm,
     ),
-    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", pairs.cdist, away.cdist),
-    op("aten._cdist_forward", "x1, x2, p, compute_mode", pairs.cdist, away.cdist),
-    op("aten._euclidean_dist", "x1, x2", pairs.euclidean_dist, away.cdist),
-    op("aten.pdist", "self, p=2.0", pairs.pdist, away.pdist),
-    op("aten._pdist_forward", "self, p=2.0", pairs.pdist, away.pdist),
+    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", cdist.cdist, away.cdist),
+    op("aten._cdist_forward", "x1, x2, p, compute_mode", cdist.cdist, away.cdist),
+    op("aten._euclidean_dist", "x1, x2", cdist.euclidean_dist, away.cdist),
+    op("aten.pdist", "self, p=2.0", cdist.pdist, away.pdist),
+    op("aten._pdist_forward", "self, p=2.0", cdist.pdist, away.pdist),
 )

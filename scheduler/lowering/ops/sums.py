@@ -5,8 +5,8 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import matmul as ref_matmul
 from scheduler.ir.reference import sums as ref
-from scheduler.ir.reference.roles import summed
-from scheduler.lowering import einsum, sums
+from scheduler.ir.reference.constraints import weight_fan_in
+from scheduler.lowering import einsum, nansum
 
 NUMBERS = "self, dim=None, keepdim=False, *, dtype=None"
 
@@ -20,7 +20,7 @@ ROWS = (
         "self, batch1, batch2, *, beta=1, alpha=1",
         einsum.addbmm,
         ref.addbmm,
-        requires=summed("batch2", -2, -1),
+        requires=weight_fan_in("batch2", -2, -1),
     ),
     op("aten.addr", "self, vec1, vec2, *, beta=1, alpha=1", einsum.addr, ref.addr),
     op("aten.chain_matmul", "matrices", einsum.chain_matmul, ref.chain_matmul),
@@ -29,7 +29,7 @@ ROWS = (
         "input1, input2, weight, bias=None",
         einsum.bilinear,
         ref.bilinear,
-        requires=summed("weight", 1),
+        requires=weight_fan_in("weight", 1),
     ),
     op(
         "aten._trilinear",
@@ -37,6 +37,6 @@ ROWS = (
         einsum.trilinear,
         ref.trilinear,
     ),
-    op("aten.nansum", NUMBERS, sums.nansum, ref.nansum),
-    op("aten.nanmean", NUMBERS, sums.nanmean, ref.nanmean),
+    op("aten.nansum", NUMBERS, nansum.nansum, ref.nansum),
+    op("aten.nanmean", NUMBERS, nansum.nanmean, ref.nanmean),
 )

@@ -94,7 +94,7 @@ def _samples_of(targets: tuple[str, ...]) -> tuple[tuple[str, ...], int, tuple[s
     return entries, sum(sum(count.values()) for count in counts), tuple(dtypes)
 
 
-def text() -> str:
+def render_table() -> str:
     """docs/ops.md."""
     rows = table()
     core = [row for row in rows if row.core]
@@ -134,9 +134,9 @@ def _line(row: TableRow) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def problems(written: str) -> Iterator[str]:
+def stale_lines(written: str) -> Iterator[str]:
     """Lines of the file that are not as the rows say, one for each that differs or lacks."""
-    have, want = set(written.splitlines()), set(text().splitlines())
+    have, want = set(written.splitlines()), set(render_table().splitlines())
     yield from (f"not current: {line}" for line in sorted(have - want))
     yield from (f"lacks: {line}" for line in sorted(want - have))
 
@@ -147,9 +147,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     if not options.check:
-        DOCUMENT.write_text(text())
+        DOCUMENT.write_text(render_table())
         return 0
-    found = list(problems(DOCUMENT.read_text()))
+    found = list(stale_lines(DOCUMENT.read_text()))
     sys.stderr.writelines(f"docs/ops.md {line}\n" for line in found)
     return 1 if found else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref_indexing
 from scheduler.ir.reference import views as ref
-from scheduler.lowering import bits, searching, views
+from scheduler.lowering import bitcast, searchsorted, views
 
 ROWS = (
     op(
@@ -41,7 +41,7 @@ ROWS = (
         "aten.repeat_interleave",
         "self_int self_Tensor: self, repeats, dim=None, *, output_size=None; "
         "Tensor: repeats, *, output_size=None",
-        searching.repeat_interleave,
+        searchsorted.repeat_interleave,
         ref_indexing.repeat_interleave,
         Elements.COPIED,
     ),
@@ -60,7 +60,11 @@ ROWS = (
     ),
     op("aten.expand", "self, size, *, implicit=False", views.expand, ref.expand, Elements.VIEWED),
     op(
-        "aten.view", "default: self, size; dtype: self, dtype", bits.view, ref.view, Elements.VIEWED
+        "aten.view",
+        "default: self, size; dtype: self, dtype",
+        bitcast.view,
+        ref.view,
+        Elements.VIEWED,
     ),
     op("aten._unsafe_view", "self, size", views.view, ref.view, Elements.VIEWED),
     op("aten.broadcast_to", "self, size", views.expand, ref.expand, Elements.VIEWED),
@@ -73,21 +77,21 @@ ROWS = (
         "aten.transpose",
         "int: self, dim0, dim1",
         views.transpose_op,
-        ref.swap("dim0", "dim1"),
+        ref.swap_dims("dim0", "dim1"),
         Elements.VIEWED,
     ),
     op(
         "aten.swapdims",
         "self, dim0, dim1",
         views.transpose_op,
-        ref.swap("dim0", "dim1"),
+        ref.swap_dims("dim0", "dim1"),
         Elements.VIEWED,
     ),
     op(
         "aten.swapaxes",
         "self, axis0, axis1",
         views.swapaxes,
-        ref.swap("axis0", "axis1"),
+        ref.swap_dims("axis0", "axis1"),
         Elements.VIEWED,
     ),
     op(

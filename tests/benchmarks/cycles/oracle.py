@@ -39,7 +39,7 @@ from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.problem import problem_of
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.storage import held_storage
+from scheduler.ir.storage import from_storage_native
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.instructions import PROCESSORS
@@ -138,7 +138,7 @@ def beside(case: Case, own: Outputs, source: Outputs) -> str:
         if name not in case.expected or name in case.keys:
             continue
         got, due = (
-            held_storage(each.storages[name], buffer).astype(buffer.dtype.wide)
+            from_storage_native(each.storages[name], buffer).astype(buffer.dtype.reference_numpy)
             for each in (own, source)
         )
         carried = case.carried.get(name)

@@ -26,7 +26,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.bundle.reader import read
 from scheduler.cycles.bundles import modelled_kernels
 from scheduler.cycles.facade import TARGETS
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.targets import boards, find
 from tests.benchmarks.printing import say
 from tests.support.whole_models import compiled
@@ -50,7 +50,7 @@ def modelled(task: tuple[Path, str, str]) -> list[Modelled]:
     """All kernels of a bundle on one target."""
     folder, model, target = task
     bundle = read(folder)
-    sizes = hints(bundle.manifest.symbols)
+    sizes = hint_bindings(bundle.manifest.symbols)
     found = []
     begin = time.process_time()
     for name, _, report in modelled_kernels(bundle, find(target), boards(target)[0], sizes):

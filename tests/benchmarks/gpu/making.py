@@ -22,7 +22,7 @@ from scheduler.build.toolchains import Found, Search, find_for, preferred
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.bindings import Bindings, hints
+from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.graph import InputKind
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
@@ -128,7 +128,7 @@ def tuned(plan: Schedule, shop: Shop, device: DeviceInfo, seconds: float) -> pip
 def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline.Chooser | None:
     """The same by what was recorded of the graph at these sizes, for this target; None where that
     is nothing."""
-    graph, bindings = plan.lowered.graph, hints(plan.lowered.graph.symbols)
+    graph, bindings = plan.lowered.graph, hint_bindings(plan.lowered.graph.symbols)
     configs: dict[str, Chosen] = {}
     nodes = {problem.node.name: problem.nodes for problem in _problems(plan, shop)}
     for known, run in ((file, run) for file in results for run in file.runs):
@@ -148,7 +148,7 @@ def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline
 
 def _problems(plan: Schedule, shop: Shop) -> tuple[TuningProblem, ...]:
     backend = pipeline.scheduling(plan, (shop.target,))
-    return find_problems(plan, backend, shop.target, hints(plan.lowered.graph.symbols), [])
+    return find_problems(plan, backend, shop.target, hint_bindings(plan.lowered.graph.symbols), [])
 
 
 def _chooser(plan: Schedule, shop: Shop, configs: Mapping[str, Chosen]) -> pipeline.Chooser:
@@ -181,4 +181,4 @@ def made(plan: Schedule, shop: Shop, choose: pipeline.Chooser | None = None) -> 
     by_source = {buffer.source_name: name for name, buffer in manifest.buffers.items()}
     given = [value for value in graph.inputs if value.kind is InputKind.USER]
     names = tuple(by_source[value.source_name or value.name] for value in given)
-    return Made(manifest, libraries, hints(graph.symbols), names)
+    return Made(manifest, libraries, hint_bindings(graph.symbols), names)

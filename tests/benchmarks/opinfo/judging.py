@@ -21,7 +21,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Extern, Lowered
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
-from scheduler.lowering.ops import find, named_reasons
+from scheduler.lowering.ops import named_reasons, resolve_op
 from scheduler.outcome import UserError
 from scheduler.targets import find as find_target
 from tests.benchmarks.opinfo.comparing import (
@@ -293,7 +293,7 @@ def _lowered(one: _Known, part: Part, references: Mapping[str, Any]) -> _Ready:
         plan = pipeline.schedule(lowered)
     externs = {extern.op: extern.reason for extern in _externs(lowered)}
     for op, reason in externs.items():
-        named = isinstance(find(op).op.lowering, NoKernel) or reason in named_reasons()
+        named = isinstance(resolve_op(op).op.lowering, NoKernel) or reason in named_reasons()
         if not named:
             raise _FailedError("lower", f"no kernel for this use of {op}: {reason}"[:300])
     return _Ready(one, part, references, plan, tuple(sorted(externs)))

@@ -11,7 +11,7 @@ from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref
 from scheduler.lowering import lower
-from scheduler.reference import rounded
+from scheduler.reference import round_to_dtype
 from tests.unit.lowering.graphs import graph, meta, node
 
 
@@ -23,5 +23,5 @@ def test_an_extern_alone_may_round_to_its_buffer(dtype: DType) -> None:
     assert [one.kind.value for one in plan.nodes] == ["extern"]
     bound = graph_tolerance(plan, {})
     exact = np.random.default_rng(0).standard_normal((5, 5))
-    assert compare(rounded(exact, dtype), exact, bound, "y").passed
+    assert compare(round_to_dtype(exact, dtype), exact, bound, "y").passed
     assert not compare(exact * (1 + 20 * dtype.eps), exact, bound, "y").passed

@@ -12,7 +12,7 @@ from scheduler.benchmark.tolerance import Tolerance
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref
-from scheduler.ir.storage import held_storage, to_storage
+from scheduler.ir.storage import from_storage_native, to_storage
 from scheduler.lowering import lower
 from tests.unit.lowering.graphs import graph, meta, node
 
@@ -41,7 +41,7 @@ def checked(case: Case, got: np.ndarray) -> bool:
 def in_float32(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The input, and the quotients as a kernel makes them."""
     ((name, storage),) = case.inputs.items()
-    x = held_storage(storage, case.buffers[name]).astype(np.float32)
+    x = from_storage_native(storage, case.buffers[name]).astype(np.float32)
     total = ((x[:, 0] + x[:, 1]) + x[:, 2]) + x[:, 3]
     return x, x / total[:, None]
 

@@ -14,7 +14,7 @@ from scheduler.benchmark.gate import check_outputs
 from scheduler.benchmark.problem import make_case
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.storage import held_storage, to_storage
+from scheduler.ir.storage import from_storage_native, to_storage
 from tests.support.scaled_products import by_blocks, by_lines, dequantized
 
 F8, F16, BF16, F32 = DType.F8E4M3FN, DType.F16, DType.BF16, DType.F32
@@ -40,7 +40,7 @@ def case_of(name: str, *, moved: bool) -> Case:
 def operands(case: Case) -> tuple[Any, Any, Any, Any]:
     """x [M, K], w [N, K] with its scales where they are read, and those that come after the sum."""
     held = {
-        name: held_storage(storage, case.buffers[name]).astype(np.float64)
+        name: from_storage_native(storage, case.buffers[name]).astype(np.float64)
         for name, storage in case.inputs.items()
     }
     x, w = held["x"], held["w"]
@@ -89,7 +89,7 @@ def test_wrong_ones_do_not_pass(name: str, moved: bool) -> None:
         halved = summed(x, w, np.float16, 1)
         assert not checked(case, halved * before * after), "summed in f16"
     if isinstance(before, float):
-        (scales,) = (held_storage(case.inputs["s"], case.buffers["s"]).reshape(N, -1),)
+        (scales,) = (from_storage_native(case.inputs["s"], case.buffers["s"]).reshape(N, -1),)
         own = np.repeat(scales, K // scales.shape[1], axis=1).astype(np.float64)
         neighbours = x @ (w / own * np.roll(own, 1, axis=0)).T
         assert not checked(case, neighbours), "the scale of the row before"

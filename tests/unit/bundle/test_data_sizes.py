@@ -16,7 +16,7 @@ from scheduler.benchmark.verification import verify
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.bundle import reader, writer
-from scheduler.ir.bindings import check_backed, hints
+from scheduler.ir.bindings import check_backed, hint_bindings
 from scheduler.ir.index.functions import is_unbacked
 from scheduler.outcome import UserError
 from scheduler.targets import find
@@ -60,7 +60,7 @@ def inputs(bundle: reader.Bundle, t: list[int], above: int) -> dict[str, Any]:
 @pytest.mark.parametrize("above", [0, 2, 6])
 def test_it_gives_what_torch_gives(bundle: reader.Bundle, above: int, tmp_path: Path) -> None:
     values = inputs(bundle, [5, above], above)
-    sizes = hints(bundle.manifest.symbols)
+    sizes = hint_bindings(bundle.manifest.symbols)
     got = run_fenced(bundle, "cpu", "cpu", sizes, values)
     expected = model(*(torch.from_numpy(value) for value in values.values()))
     for name, tensor in zip(bundle.manifest.outputs, expected, strict=True):
@@ -81,7 +81,7 @@ def test_it_gives_what_torch_gives(bundle: reader.Bundle, above: int, tmp_path: 
 
 @pytest.mark.full
 def test_every_kernel_and_the_whole_graph_verify(bundle: reader.Bundle) -> None:
-    findings = verify(bundle, "cpu", hints(bundle.manifest.symbols))
+    findings = verify(bundle, "cpu", hint_bindings(bundle.manifest.symbols))
     assert [one.passed for one in findings] == [True] * len(findings)
     assert {one.name for one in findings} > {"whole graph"}
 
@@ -100,7 +100,7 @@ def test_a_size_that_the_model_does_not_take_is_one_clear_line(
     values = inputs(bundle, [40, 10], 1)
     says = "which depends on data, is 50"
     with pytest.raises(UserError, match=says):
-        run_fenced(bundle, "cpu", "cpu", hints(bundle.manifest.symbols), values)
+        run_fenced(bundle, "cpu", "cpu", hint_bindings(bundle.manifest.symbols), values)
     np.savez(tmp_path / "in.npz", **values)
     command = [sys.executable, str(bundle.folder / "wrapper.py"), "--inputs"]
     done = subprocess.run(

@@ -20,7 +20,13 @@ from scheduler.bundle.reader import Bundle
 from scheduler.bundle.writer import wrapper_of
 from scheduler.commands.run import read_inputs
 from scheduler.frontends.guards import read_guards
-from scheduler.ir.bindings import ShapedSize, check_bindings, hints, shaped_sizes, trial_bindings
+from scheduler.ir.bindings import (
+    SizeSource,
+    check_bindings,
+    hint_bindings,
+    size_sources,
+    trial_bindings,
+)
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo, TensorMeta
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
@@ -141,7 +147,7 @@ def test_what_is_tried_can_be_run(case: tuple[Any, Bundle, ModuleType, Shapes]) 
     _, bundle, *_ = case
     manifest = bundle.manifest
     trials = trial_bindings(manifest.symbols, manifest.guards)
-    assert hints(manifest.symbols) in trials
+    assert hint_bindings(manifest.symbols) in trials
     for bindings in trials:
         check_bindings(bindings, manifest.symbols, manifest.guards)
     assert len(trials) > 1 or not manifest.symbols
@@ -199,7 +205,7 @@ def test_a_size_within_a_division_is_given_by_no_dimension() -> None:
         "x": [sympy.Max(1, Mod(sympy.Integer(1), n)), FloorDiv(n, sympy.Integer(2))],
         "y": [n * n, 3 * n - 1],
     }
-    assert shaped_sizes(shapes, ["n"]) == (ShapedSize("n", "y", 1, 3, -1),)
+    assert size_sources(shapes, ["n"]) == (SizeSource("n", "y", 1, 3, -1),)
 
 
 @pytest.mark.parametrize("context", ["[[1]]", "[{}]", "[null]", "3", "{"])

@@ -19,7 +19,7 @@ from scheduler.benchmark.verification import plan_of, run_once, verify
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.bundle import looping, reader, writer
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.reference import higher_order as reference
 from scheduler.outcome import UserError
 from scheduler.runtime.devices import open_device
@@ -191,7 +191,9 @@ def test_all_of_a_loop_is_kernels(made: Made) -> None:
 @pytest.mark.long(but=3)
 @pytest.mark.full
 def test_it_gives_what_torch_gives(made: Made, tmp_path: Path) -> None:
-    got = run_fenced(made.bundle, "cpu", "cpu", hints(made.bundle.manifest.symbols), made.values)
+    got = run_fenced(
+        made.bundle, "cpu", "cpu", hint_bindings(made.bundle.manifest.symbols), made.values
+    )
     for name, tensor in zip(made.bundle.manifest.outputs, made.expected, strict=True):
         np.testing.assert_allclose(got.values[name], tensor.numpy(), rtol=1e-4, atol=1e-5)
     written = tmp_path / "out.npz"
@@ -216,7 +218,7 @@ def _wrapper(made: Made, folder: Path, written: Path, file: str = "wrapper.py") 
 @pytest.mark.long(but=3)
 @pytest.mark.full
 def test_every_kernel_and_the_whole_graph_verify(made: Made) -> None:
-    findings = verify(made.bundle, "cpu", hints(made.bundle.manifest.symbols))
+    findings = verify(made.bundle, "cpu", hint_bindings(made.bundle.manifest.symbols))
     assert [one.passed for one in findings] == [True] * len(findings), findings
     assert {one.name for one in findings} > {"whole graph"}
 

@@ -21,7 +21,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.fusion.groups import make_node
+from scheduler.fusion.node_builder import make_node
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo

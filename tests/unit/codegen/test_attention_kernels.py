@@ -74,7 +74,7 @@ def attention_node(
     if window is not None:
         seen = window(row.var, column.var)
         tree = seen if tree is None else Call("logical_and", (seen, tree), BOOL)
-    held = dtype.compute
+    held = dtype.compute_dtype
     result = Accumulator(held)
     keys = Load("k", (b.var, key_head, column.var, d.var), dtype)
     if computed:

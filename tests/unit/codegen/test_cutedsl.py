@@ -182,7 +182,7 @@ def test_random_trees_give_what_they_mean(seed: int, dtype: DType) -> None:
     assert not made.faults(cutedsl.run(caller, made.memory)), caller.kernel.source
 
 
-HELD = [dtype for dtype in TYPES if dtype.compute is dtype]
+HELD = [dtype for dtype in TYPES if dtype.compute_dtype is dtype]
 
 
 @pytest.mark.parametrize("dtype", HELD, ids=lambda dtype: dtype.label)

@@ -17,7 +17,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
-from scheduler.ir.storage import held_storage
+from scheduler.ir.storage import from_storage_native
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 from tests.support import cutedsl, cutedsl_gemm
@@ -63,7 +63,7 @@ def is_right(plan: Schedule, node: SchedulerNode, caller: TemplateCaller) -> boo
         return True
     if node.kind is GroupKind.ATTENTION:
         return False  # nothing here multiplies without a GPU as its kernel does
-    held = {name: held_storage(one, case.buffers[name]) for name, one in case.inputs.items()}
+    held = {name: from_storage_native(one, case.buffers[name]) for name, one in case.inputs.items()}
     got = cutedsl_gemm.run(caller, held, BINDINGS)
     for name, expected in case.expected.items():
         off, dtype = case.carried.get(name), case.buffers[name].dtype

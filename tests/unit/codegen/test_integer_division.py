@@ -28,14 +28,14 @@ OPS = {
 
 @pytest.mark.parametrize("dtype", [DType.I64, DType.I32, DType.I8, DType.U8])
 def test_division_by_zero_is_defined(dtype: DType) -> None:
-    low, high = int(np.iinfo(dtype.wide).min), int(np.iinfo(dtype.wide).max)
+    low, high = int(np.iinfo(dtype.reference_numpy).min), int(np.iinfo(dtype.reference_numpy).max)
 
     def wrapped(values: list[int]) -> np.ndarray:
-        return np.array([low if value > high else value for value in values], dtype.wide)
+        return np.array([low if value > high else value for value in values], dtype.reference_numpy)
 
-    every = np.array([low, low + 1, 0, 1, 7, high, 5, 6], dtype.wide)
+    every = np.array([low, low + 1, 0, 1, 7, high, 5, 6], dtype.reference_numpy)
     signed = -1 if low else 1
-    divisors = np.array([0, 1, 3, signed, high, low, 2 * signed, 0], dtype.wide)
+    divisors = np.array([0, 1, 3, signed, high, low, 2 * signed, 0], dtype.reference_numpy)
     x, y = (each.ravel() for each in np.meshgrid(every, divisors, indexing="ij"))
     tensors = {name: meta(dtype, 64) for name in ("x", "y", *OPS, "trunc")}
     nodes = [node(name, op, Ref("x"), Ref("y")) for name, op in OPS.items()]

@@ -15,8 +15,8 @@ from scheduler.build.flags import DEFAULT
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
-from scheduler.ir.index.integers import in_64_bits
 from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.values import Call, Cast, IndexValue, Value
 from scheduler.targets import find
 from tests.support.caches import KEPT
@@ -151,7 +151,7 @@ RANGES = Ranges(loops=((n, s),), sizes=(("s", (2, 1000)), ("t", (2, np.inf))))
 )
 def test_what_fits_is_told_by_every_part(expr: Expr, fits: bool) -> None:
     value = IndexValue(expr, DType.I64)
-    assert (in_64_bits(value, RANGES) is value) is fits
+    assert (widen_indices(value, RANGES) is value) is fits
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_what_fits_is_told_by_every_part(expr: Expr, fits: bool) -> None:
 def test_32_bits_hold_what_is_below_2_to_the_31st(expr: Expr, fits: bool) -> None:
     value = IndexValue(expr, DType.I64)
     inside = Ranges(loops=((n, as_expr(2)),))
-    assert (in_64_bits(value, inside) is value) is fits
+    assert (widen_indices(value, inside) is value) is fits
 
 
 def test_another_type_is_rounded_to_at_the_end() -> None:
-    found = in_64_bits(IndexValue(n * 3_000_000, DType.I32), RANGES)
+    found = widen_indices(IndexValue(n * 3_000_000, DType.I32), RANGES)
     assert isinstance(found, Cast)
     assert found.dtype is DType.I32
     assert isinstance(found.value, Call)
@@ -190,7 +190,7 @@ def test_hundreds_of_terms_are_a_flat_tree() -> None:
 
     terms = (t ** (1 + power % 7) * symbol(f"u{power}") for power in range(300))
     sizes = (*RANGES.sizes, *((f"u{power}", (2, np.inf)) for power in range(300)))
-    tree = in_64_bits(IndexValue(sum(terms), DType.I64), Ranges(RANGES.loops, sizes))
+    tree = widen_indices(IndexValue(sum(terms), DType.I64), Ranges(RANGES.loops, sizes))
     assert 9 <= depth(tree) <= 9 + 4
 
 

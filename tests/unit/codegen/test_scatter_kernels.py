@@ -107,7 +107,7 @@ def test_many_sources_meet_and_nothing_outside_is_written(
     if kind is ReductionKind.MAX:
         memory["source"][9 * 3] = np.nan
     got = run(caller_of(scatter(dtype, kind, 7, 400, 3)), memory)["out"]
-    want = base.astype(dtype.wide)
+    want = base.astype(dtype.reference_numpy)
     where = np.clip(np.where(index < 0, index + 7, index), 0, 6)
     given = from_device(memory["source"], dtype).reshape(source.shape)
     UFUNCS[kind].at(want, where[1:], given[1:].astype(want.dtype))

@@ -65,7 +65,7 @@ def whole(
     outer = tuple(a for d, a in enumerate(walked) if d not in inner_axes)
     inner = tuple(a for d, a in enumerate(walked) if d in inner_axes)
     kept = [one for d, one in enumerate(size) if d not in inner_axes]
-    held = dtype.compute
+    held = dtype.compute_dtype
     load = Load("x", at(walked), dtype)
     value: Value = load if held is dtype else Cast(load, held)
     buffers, members = [buffer("x", dtype, size)], []
@@ -133,7 +133,7 @@ def test_sums_in_packs(dtype: DType, vector: int) -> None:
         want = from_device(memory["x"], dtype).reshape(size).sum(inner).reshape(-1)
         for target in WAVES if dtype is F16 else WAVES[:1]:
             found = run(made.generate(config), memory, target=target)["sum"]
-            found = from_device(found, dtype.compute)
+            found = from_device(found, dtype.compute_dtype)
             assert np.allclose(found, want, rtol=1e-4, atol=1e-3), (size, config, target)
 
 

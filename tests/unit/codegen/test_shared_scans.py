@@ -36,7 +36,7 @@ def scan(
     where the first one's results stood, as the places of cummax are found."""
     outer = axes(rows)
     (step,) = axes(length, prefix="r")
-    index, held = (*at(outer), step.var), dtype.compute
+    index, held = (*at(outer), step.var), dtype.compute_dtype
     load = Load("x", index, dtype)
     value: Value = load if held is dtype else Cast(load, held)
     store = Store("y", index, Accumulator(held))

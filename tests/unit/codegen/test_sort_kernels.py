@@ -51,7 +51,10 @@ def sort(
         buffer("values", dtype, (rows, place.size)),
         buffer("places", DType.I64, (rows, place.size)),
     ]
-    results = {"values": Accumulator(dtype.compute), "places": Accumulator(DType.I64, Sort.INDEX)}
+    results = {
+        "values": Accumulator(dtype.compute_dtype),
+        "places": Accumulator(DType.I64, Sort.INDEX),
+    }
     made = [Store(name, (*at(outer), place.var), results[name]) for name in stores]
     operation = Sort("op0", outer, axis, place, key, descending, tuple(made), ())
     node, lowered = group(GroupKind.SORT, [operation], buffers, (SYMBOL,))

@@ -9,14 +9,14 @@ import pytest
 import sympy
 
 from scheduler.fusion.cost import (
-    arithmetic,
+    arithmetic_cost,
     inline_rejection,
     is_view_like,
     rows_rejection,
+    transpose_rejection,
     tree_extent,
-    turn_rejection,
 )
-from scheduler.fusion.group import Group, begin
+from scheduler.fusion.group import Group, new_group
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol, variable
@@ -96,7 +96,7 @@ def shaped(
 
 
 def alone(op: Pointwise | Contraction | Reduction | Scatter | Attention | Extern) -> Group:
-    return begin(0, op, 0, ANY_SIZES)
+    return new_group(0, op, 0, ANY_SIZES)
 
 
 def together(*ops: Pointwise) -> Group:
@@ -120,10 +120,10 @@ def test_a_tree_counts_shared_parts_each_time_and_its_levels() -> None:
 
 def test_arithmetic_is_in_additions() -> None:
     x = load("x", P)
-    assert arithmetic(Cast(x, F16)) == 0
-    assert arithmetic(Call("add", (x, x), F32)) == 1
-    assert arithmetic(Call("truediv", (x, x), F32)) == 8
-    assert arithmetic(Call("add", (Call("exp", (x,), F32), x), F32)) == 17
+    assert arithmetic_cost(Cast(x, F16)) == 0
+    assert arithmetic_cost(Call("add", (x, x), F32)) == 1
+    assert arithmetic_cost(Call("truediv", (x, x), F32)) == 8
+    assert arithmetic_cost(Call("add", (Call("exp", (x,), F32), x), F32)) == 17
 
 
 # pointwise work in the rows of a reduction
@@ -485,7 +485,7 @@ def turned(template: str, made: Sequence[int], moved: Sequence[int], size: Seque
         shaped("out", *size, stride=made), shaped("moved", *size, stride=moved), weights=F32
     )
     main = product(load("x", P, R), template, index=(N, C, H, W)[: len(size)])
-    return turn_rejection(pointwise(image(), axes(*SIZE), "moved"), alone(main), known)
+    return transpose_rejection(pointwise(image(), axes(*SIZE), "moved"), alone(main), known)
 
 
 APART = "its channels lie apart, and those of the tiles side by side"

@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from scheduler.fusion import schedule
-from scheduler.fusion.memory import needed_again, plan, size_bytes, with_frees
+from scheduler.fusion.memory import loop_carried_reads, plan_memory, size_bytes, with_frees
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
@@ -48,7 +48,7 @@ def test_a_shared_allocation_holds_each_buffer_at_every_size(least: int, fixed: 
         ),
         buffers,
     )
-    storage, pools = plan(nodes, buffers, symbols)
+    storage, pools = plan_memory(nodes, buffers, symbols)
     for size in range(least, 17):
         held = {name: evaluate(pool, {"s0": size}) for name, pool in pools.items()}
         for name, buffer in buffers.items():
@@ -93,8 +93,8 @@ NAMES = ("start", "given", "inside", "half", "more", "next", "after", "late")
 
 def test_what_a_body_reads_is_needed_until_the_loops_end() -> None:
     nodes = in_a_loop()
-    assert dict(needed_again(nodes)) == {"start": 6, "given": 6}
-    assert list(needed_again(nodes[:2])) == []
+    assert dict(loop_carried_reads(nodes)) == {"start": 6, "given": 6}
+    assert list(loop_carried_reads(nodes[:2])) == []
 
 
 def test_what_each_step_reads_is_freed_at_the_loops_end() -> None:
@@ -108,7 +108,7 @@ def test_what_each_step_reads_is_freed_at_the_loops_end() -> None:
 
 def test_a_step_does_not_write_over_what_the_next_step_reads() -> None:
     nodes = with_frees(in_a_loop(), rows(*NAMES))
-    storage, _ = plan(nodes, rows(*NAMES), {})
+    storage, _ = plan_memory(nodes, rows(*NAMES), {})
     assert storage["given"] not in {storage["half"], storage["more"]}
     assert storage["late"] in {storage["given"], storage["half"], storage["more"]}
 

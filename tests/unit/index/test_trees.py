@@ -14,7 +14,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import as_expr, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.index.trees import offset, simplify_tree
+from scheduler.ir.index.trees import access_offset, simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.ir.values import Indirect, Load, loads
 from tests.unit.index.expressions import grown
@@ -57,7 +57,7 @@ def test_an_index_keeps_its_value_at_every_position_read_from_memory(a: Expr, b:
 def test_an_offset_keeps_its_value_at_every_position_read_from_memory(index: Expr) -> None:
     stride = as_expr(7)
     buffer = Buffer("x", DType.F32, (as_expr(99),), (stride,), BufferKind.INPUT, "x")
-    assert_equal_everywhere(index * stride, offset(gathered(index), buffer, LOOPS))
+    assert_equal_everywhere(index * stride, access_offset(gathered(index), buffer, LOOPS))
 
 
 def test_the_row_before_a_gathered_one_is_held_on_the_axis() -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from scheduler.codegen.problem import problem_of
 from scheduler.fusion import schedule
 from scheduler.ir.graph import Graph
-from scheduler.ir.operations import Extern, size_of_buffer
+from scheduler.ir.operations import Extern, buffer_size_symbol
 from scheduler.ir.ops import NoKernel
 from scheduler.lowering import lower
-from scheduler.lowering.ops import find, named_reasons
+from scheduler.lowering.ops import named_reasons, resolve_op
 from tests.unit.lowering.running import run_schedule
 
 # Ops with a kernel, and uses of them that have none: they run through the reference.
@@ -25,7 +25,7 @@ WITHOUT = {
 
 def late(extern: Extern) -> bool:
     """Whether it says how large its own results are: kernels are launched after that."""
-    return any(map(size_of_buffer, extern.outputs))
+    return any(map(buffer_size_symbol, extern.outputs))
 
 
 def assert_lowers(
@@ -43,7 +43,9 @@ def assert_lowers(
         op.op: op.reason for op in lowered.operations if isinstance(op, Extern) and not late(op)
     }
     for op in externs.keys() - WITHOUT:
-        assert isinstance(find(op).op.lowering, NoKernel) or externs[op] in named_reasons(), op
+        assert isinstance(resolve_op(op).op.lowering, NoKernel) or externs[op] in named_reasons(), (
+            op
+        )
     for fuse in (False, True):
         plan = schedule(lowered, fuse=fuse)
         for node in plan.nodes:

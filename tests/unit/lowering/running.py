@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.fusion.nodes import Schedule
-from scheduler.ir.bindings import backed
+from scheduler.ir.bindings import backed_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import (
@@ -22,11 +22,11 @@ from scheduler.ir.operations import (
     LoopBegin,
     LoopEnd,
     Lowered,
+    OperandView,
     Operation,
     Store,
-    ViewOf,
-    size_of_buffer,
-    spans,
+    buffer_size_symbol,
+    loop_spans,
 )
 from scheduler.ir.values import IndexValue
 from scheduler.lowering.interpret import interpret, view_value
@@ -38,7 +38,7 @@ Array = Any
 
 def held(value: Array, dtype: DType) -> Array:
     """As the interpreter holds it: floats in float64, the rest in its own type."""
-    return np.asarray(value).astype(dtype.wide)
+    return np.asarray(value).astype(dtype.reference_numpy)
 
 
 class Machine:
@@ -48,7 +48,7 @@ class Machine:
         self, lowered: Lowered, inputs: Mapping[str, Array], sizes: Mapping[str, int]
     ) -> None:
         self.lowered = lowered
-        self.sizes = backed(sizes)
+        self.sizes = backed_bindings(sizes)
         self.steps: dict[str, int] = {}
         self.memory: dict[str, Array] = {
             name: held(array, lowered.buffers[name].dtype)
@@ -71,7 +71,7 @@ class Machine:
         shape = tuple(
             evaluate(size, self.sizes) for size in self.lowered.buffers[store.buffer].size
         )
-        views = [ViewOf(points, IndexValue(expr, DType.I64)) for expr in store.index]
+        views = [OperandView(points, IndexValue(expr, DType.I64)) for expr in store.index]
         places = tuple(view_value(view, {}, self.lowered, self.sizes) for view in views)
         count = np.zeros(shape, np.int64)
         np.add.at(count, places, 1)
@@ -126,7 +126,7 @@ class Machine:
     def in_order(self, operations: Sequence[Operation]) -> Iterator[int]:
         """Places of operations (the first ones of kernels) as they run, those of bodies again
         for each step."""
-        ends = dict(spans(operations))
+        ends = dict(loop_spans(operations))
         begins = {end: begin for begin, end in ends.items()}
         place = 0
         while place < len(operations):
@@ -145,7 +145,7 @@ class Machine:
 
     def _extern(self, operation: Extern) -> None:
         graph = self.lowered.graph
-        node = graph.every_node[operation.node]
+        node = graph.all_nodes_by_name[operation.node]
         values = dict(symbolic_values(graph, self.sizes))
         for name, view in operation.inputs.items():
             value = view_value(view, self.memory, self.lowered, self.sizes)
@@ -159,7 +159,7 @@ class Machine:
         for output, buffer in zip(node.outputs, operation.outputs, strict=False):
             self.memory[buffer] = held(made[output], self.lowered.buffers[buffer].dtype)
         for buffer in operation.outputs[len(node.outputs) :]:
-            self.memory[buffer] = np.asarray(self.sizes[size_of_buffer(buffer)])
+            self.memory[buffer] = np.asarray(self.sizes[buffer_size_symbol(buffer)])
 
     def outputs(self) -> dict[str, Array]:
         return {

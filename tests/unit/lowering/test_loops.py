@@ -23,7 +23,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
-from scheduler.ir.operations import Extern, LoopBegin, LoopEnd, in_own_memory
+from scheduler.ir.operations import Extern, LoopBegin, LoopEnd, unshared_buffers
 from scheduler.ir.random import SEED
 from scheduler.lowering import lower
 from scheduler.lowering.verifier import InconsistentError
@@ -116,7 +116,7 @@ def test_slices_begin_where_kernels_can_read_runs() -> None:
     wholes = [whole for _, whole in end.slices] + [whole for whole, _ in end.begin.slices]
     assert [plan.lowered.buffers[name].stride[0] for name in wholes] == [4, 4]
     members = [member for node in plan.nodes for member in node.members]
-    assert not in_own_memory(members) & set(plan.storage)
+    assert not unshared_buffers(members) & set(plan.storage)
 
 
 def with_addend(steps: int) -> Graph:

@@ -21,7 +21,7 @@ from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.codegen.scheduling import scheduling_for
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.roundings import Roundings
+from scheduler.ir.rounding_noise import RoundingNoise
 from scheduler.targets import boards, find
 from scheduler.tuning.roofline import limit
 from scheduler.tuning.work import work_of
@@ -271,7 +271,7 @@ def test_a_whole_graphs_draws_round_operands_too(rng: np.random.Generator) -> No
     off = []
     for precision in (HIGH, HIGHEST):
         graph = linear(8, 8, 64, precision).lowered.graph
-        drawn = reference.run(graph, inputs, {}, missing={}, roundings=Roundings(rng))
+        drawn = reference.run(graph, inputs, {}, missing={}, roundings=RoundingNoise(rng))
         off.append(np.median(np.abs(drawn["y"] - inputs["x"] @ inputs["w"].T)))
     assert off[0] > 1000 * off[1]
 

@@ -29,7 +29,7 @@ def model(name: str) -> tuple[Graph, dict[str, Any], Any]:
     graph = pipeline.load(HERE / f"{name}.pt2")
     with np.load(HERE / f"{name}.npz") as arrays:
         values = {
-            given.name: arrays[given.name].astype(graph.tensors[given.name].dtype.wide)
+            given.name: arrays[given.name].astype(graph.tensors[given.name].dtype.reference_numpy)
             for given in graph.inputs
         }
         return graph, values, arrays["expected"]

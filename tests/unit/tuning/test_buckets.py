@@ -21,7 +21,7 @@ from scheduler.codegen.kernel import CallVariant, KernelCall
 from scheduler.codegen.title import title
 from scheduler.commands.main import main
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
@@ -126,7 +126,7 @@ def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(LLAMA)))
     target = find("cpu")
     backend = pipeline.scheduling(plan, (target,))
-    usual = hints(plan.lowered.graph.symbols)
+    usual = hint_bindings(plan.lowered.graph.symbols)
     pointwise = [node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE]
     first = find_problems(plan, backend, target, usual, pointwise)
     other = find_problems(plan, backend, target, {**usual, "s70": 16}, pointwise)

@@ -13,7 +13,7 @@ from scheduler import pipeline
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
-from scheduler.fusion.split import part_names, split
+from scheduler.fusion.split import part_names, split_nodes
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from scheduler.tuning.problems import TuningProblem, find_problems
@@ -46,8 +46,8 @@ def test_everything_split_computes_the_same_buffers_in_a_legal_order(plan: Sched
 
 def test_each_node_can_be_split_by_itself(plan: Schedule) -> None:
     whole = [node.name for node in plan.nodes]
-    for name in split(plan, whole).split:
-        single = split(plan, [name])
+    for name in split_nodes(plan, whole).split:
+        single = split_nodes(plan, [name])
         assert single.split == (name,)
         parts = set(part_names(plan, name))
         assert {node.name for node in single.nodes} == {*whole, *parts} - {name}
@@ -55,14 +55,14 @@ def test_each_node_can_be_split_by_itself(plan: Schedule) -> None:
 
 def test_a_bundle_remembers_what_was_split(plan: Schedule) -> None:
     name = unfuse_all(plan)[0].split[0]
-    generated = pipeline.generate(split(plan, [name]), [TARGET])
+    generated = pipeline.generate(split_nodes(plan, [name]), [TARGET])
     written = generated.manifest().to_json()
     assert written["split"] == [name]
     assert Manifest.from_json(written).split == (name,)
 
 
 def test_nothing_named_changes_nothing(plan: Schedule) -> None:
-    same = split(plan, [])
+    same = split_nodes(plan, [])
     assert same.nodes == plan.nodes
     assert same.split == ()
 

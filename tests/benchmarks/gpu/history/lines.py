@@ -20,7 +20,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.scheduling import BaseScheduling, Candidates
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.bindings import Bindings, hints
+from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.outcome import UserError
 from scheduler.targets import find
 from scheduler.tuning.problems import TuningProblem, find_problems
@@ -96,7 +96,7 @@ def models(folder: Path, history: History) -> tuple[list[Model], list[str]]:
     for sample in history.samples:
         graph = pipeline.rebind(pipeline.load(sample.file, sample.key), sample.sizes)
         plan = pipeline.schedule(pipeline.lower(graph))
-        model = Model(sample, plan, hints(plan.lowered.graph.symbols))
+        model = Model(sample, plan, hint_bindings(plan.lowered.graph.symbols))
         said += _fill(model, folder, history)
         found.append(model)
     return found, said

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler import matrix_instructions
 from scheduler.ir.dtypes import DType
-from scheduler.ir.narrow import to_bits
+from scheduler.ir.minifloat import to_bits
 from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encoded, registers
 from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, SPELLINGS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result

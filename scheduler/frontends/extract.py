@@ -1,0 +1,71 @@
+"""One model of an archive with several, as an archive of its own."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from scheduler.frontends.archive import (
+    model_members,
+    open_archive,
+    parse_json,
+    read_member,
+    read_model_json,
+)
+from scheduler.frontends.fields import field, quote_value
+from scheduler.outcome import UserError
+
+_OWN_NAME = "model"  # what torch.export.load looks for
+#: Where each model's list of its tensors is, and whose folder they are in.
+_TENSORS = {
+    "data/weights": "{}_weights_config.json",
+    "data/constants": "{}_constants_config.json",
+}
+_BYTES = 1 << 20
+
+
+def extract_model(path: Path, model_name: str, out: Path) -> None:
+    """Write the model of that name to ``out`` as ``torch.export.save`` would have: with its weights
+    and constants, and nothing of the others. Nothing is unpickled.
+
+    Raises ``UserError`` as ``read_model_json``, and where a part is compressed or encrypted, as
+    torch's are not.
+    """
+    read_model_json(path, model_name)  # it is there, and within the limits
+    with open_archive(path) as archive, zipfile.ZipFile(out, "w") as made:
+        member = model_members(path.name, archive)[model_name]
+        root = PurePosixPath(member.filename).parts[0]
+        members = {each.filename: each for each in archive.infolist()}
+        for name, own_name in _parts(path.name, archive, root, model_name):
+            if f"{root}/{name}" not in members:
+                continue
+            info = members[f"{root}/{name}"]
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise UserError(f"{path.name}: {info.filename}: is compressed or encrypted")
+            with archive.open(info) as source, made.open(f"{root}/{own_name}", "w") as target:
+                while part := source.read(_BYTES):
+                    target.write(part)
+
+
+def _parts(
+    file: str, archive: zipfile.ZipFile, root: str, model_name: str
+) -> Iterator[tuple[str, str]]:
+    """The members that the model needs, by their names there and in an archive of its own."""
+    yield f"models/{model_name}.json", f"models/{_OWN_NAME}.json"
+    for name in ("archive_format", "archive_version", "byteorder", ".data/version"):
+        yield name, name
+    yield f"data/sample_inputs/{model_name}.pt", f"data/sample_inputs/{_OWN_NAME}.pt"
+    for folder, config in _TENSORS.items():
+        member = f"{folder}/{config.format(model_name)}"
+        try:
+            info = archive.getinfo(f"{root}/{member}")
+        except KeyError:
+            continue
+        yield member, f"{folder}/{config.format(_OWN_NAME)}"
+        where = f"{file}: {info.filename}"
+        tensors = field(parse_json(where, read_member(file, archive, info)), "config", dict, where)
+        paths = {field(each, "path_name", str, where) for each in tensors.values()}
+        if climbing := [each for each in paths if PurePosixPath(each).name != each]:
+            raise UserError(f"{where}: {quote_value(climbing[0])} is no name of a tensor's member")
+        yield from ((f"{folder}/{each}", f"{folder}/{each}") for each in sorted(paths))

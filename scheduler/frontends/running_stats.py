@@ -1,0 +1,148 @@
+"""Normalisations in training as torch decomposes them: the running statistics written in sight.
+
+In a plain export ``batch_norm`` and ``instance_norm`` write the statistics that they are given, and
+nothing of their node says so. Here these become results of a node, and a ``copy_`` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.lowering.ops import resolve_op
+from scheduler.outcome import UserError
+
+_ONE = sympy.Integer(1)
+_RESERVING = "aten._batch_norm_with_update.default"  # always in training
+_BATCH_NORMS = (
+    _RESERVING,
+    "aten.batch_norm.default",
+    "aten.native_batch_norm.default",
+    "aten._native_batch_norm_legit.default",
+)
+_INSTANCE_NORM = "aten.instance_norm.default"
+_FUNCTIONAL = "aten._native_batch_norm_legit_functional.default"
+_RESERVING_FUNCTIONAL = "aten._batch_norm_with_update_functional.default"
+
+
+def with_written_statistics(graph: Graph) -> Graph:
+    """The graph with each node that updates running statistics as nodes that make the new ones and
+    ``aten.copy_`` that writes them."""
+    if not any(node.target in (*_BATCH_NORMS, _INSTANCE_NORM) for node in graph.nodes):
+        return graph
+    made = _StatsRewriter(graph)
+    nodes = tuple(each for node in graph.nodes for each in made.nodes(node))
+    return replace(graph, nodes=nodes, tensors=made.tensors)
+
+
+class _StatsRewriter:
+    def __init__(self, graph: Graph) -> None:
+        self.tensors: dict[str, TensorMeta] = dict(graph.tensors)
+        self._names_in_use = {*graph.tensors, *graph.sym_ints, *(node.name for node in graph.nodes)}
+
+    def nodes(self, node: Node) -> Iterator[Node]:
+        """What stands in place of a node: itself, where it updates nothing."""
+        if node.target not in (*_BATCH_NORMS, _INSTANCE_NORM):
+            yield node
+            return
+        try:
+            args = resolve_op(node.target).bind(node)
+        except (UnsupportedOpError, UserError):  # lowering says what is wrong
+            yield node
+            return
+        trains = args.get("training", args.get("use_input_stats", node.target == _RESERVING))
+        mean, variance = args.get("running_mean"), args.get("running_var")
+        known = trains is True and isinstance(args["momentum"], int | float)
+        if not (known and self._is_tensor(mean) and self._is_tensor(variance)):
+            yield node
+        elif node.target == _INSTANCE_NORM:
+            yield from self._instance_norm(node, args)
+        else:
+            yield from self._batch_norm(node, args)
+
+    def _is_tensor(self, argument: Argument) -> bool:
+        return isinstance(argument, Ref) and argument.name in self.tensors
+
+    def _batch_norm(self, node: Node, args: Mapping[str, Argument]) -> Iterator[Node]:
+        mean, variance = args["running_mean"], args["running_var"]
+        assert isinstance(mean, Ref) and isinstance(variance, Ref)
+        state = self.tensors[mean.name]
+        saved = [self._value(node, part, state) for part in ("save_mean", "save_invstd")]
+        new = [self._value(node, part, state) for part in ("running_mean", "running_var")]
+        arguments = ("input", "weight", "bias", "running_mean", "running_var")
+        reserves = node.target == _RESERVING
+        labels = (*arguments, *(() if reserves else ("training",)), "momentum", "eps")
+        yield replace(
+            node,
+            target=_RESERVING_FUNCTIONAL if reserves else _FUNCTIONAL,
+            args=tuple(args[label] for label in labels),
+            kwargs={},
+            labels=labels,
+            # The native forms give the saved statistics themselves.
+            outputs=(*node.outputs, *saved[len(node.outputs) - 1 :], *new),
+        )
+        yield self._write(node, mean, new[0])
+        yield self._write(node, variance, new[1])
+
+    def _instance_norm(self, node: Node, args: Mapping[str, Argument]) -> Iterator[Node]:
+        """The mean over the samples of each one's mean and variance, as torch has it."""
+        given, momentum = args["input"], args["momentum"]
+        assert isinstance(given, Ref) and isinstance(momentum, int | float)
+        kept = {**args, "running_mean": None, "running_var": None}
+        yield replace(node, args=tuple(kept.values()), labels=tuple(kept), kwargs={})
+        size = self.tensors[given.name].size
+        dims = tuple(range(2, len(size)))
+        for label, target, extra in (
+            ("running_mean", "aten.mean.dim", {}),
+            ("running_var", "aten.var.correction", {"correction": 1}),
+        ):
+            old = args[label]
+            assert isinstance(old, Ref)
+            state = self.tensors[old.name].dtype
+            source = given
+            if self.tensors[given.name].dtype is not state:
+                meta = replace(self.tensors[given.name], dtype=state)
+                source = Ref(self._value(node, f"{label}_of", meta))
+                yield self._node(node, "aten._to_copy.default", source.name, given, dtype=state)
+            each = self._meta(node, f"{label}_each", size[:2], state)
+            yield self._node(node, target, each, source, dims, **extra)
+            over = self._meta(node, f"{label}_mean", size[1:2], state)
+            yield self._node(node, "aten.mean.dim", over, Ref(each), (0,))
+            part = self._meta(node, f"{label}_part", size[1:2], state)
+            yield self._node(node, "aten.mul.Tensor", part, Ref(over), momentum)
+            rest = self._meta(node, f"{label}_rest", size[1:2], state)
+            yield self._node(node, "aten.mul.Tensor", rest, old, 1 - momentum)
+            new = self._meta(node, label, size[1:2], state)
+            yield self._node(node, "aten.add.Tensor", new, Ref(rest), Ref(part))
+            yield self._write(node, old, new)
+
+    def _write(self, node: Node, into: Ref, value: str) -> Node:
+        written = self._value(node, f"{value}_written", self.tensors[into.name])
+        return self._node(node, "aten.copy_.default", written, into, Ref(value))
+
+    def _node(
+        self, node: Node, target: str, name: str, *args: Argument, **kwargs: Argument
+    ) -> Node:
+        return Node(name, target, args, kwargs, (name,), node.origin)
+
+    def _meta(self, node: Node, part: str, size: tuple[Expr, ...], dtype: DType) -> str:
+        stride: tuple[Expr, ...] = (_ONE,)
+        if len(size) == 2:
+            stride = (size[1], _ONE)
+        return self._value(node, part, TensorMeta(dtype, size, stride))
+
+    def _value(self, node: Node, part: str, meta: TensorMeta) -> str:
+        """A new value's name: the node's and what it is, counted where that is in use."""
+        plain = part if part.startswith(node.name) else f"{node.name}_{part}"
+        name, count = plain, 0
+        while name in self._names_in_use:
+            count += 1
+            name = f"{plain}_{count}"
+        self._names_in_use.add(name)
+        self.tensors[name] = meta
+        return name

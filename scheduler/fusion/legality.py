@@ -1,0 +1,241 @@
+"""Legality of a fusion: the operation runs over the group's points, and reads only values that the
+group has at the same point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from scheduler.fusion.group import Group
+from scheduler.fusion.node_builder import numel
+from scheduler.fusion.reindex import (
+    Reindexing,
+    reindex_index,
+    reindex_pointwise,
+    reindex_reduction,
+)
+from scheduler.ir.index.inverse import Index, invert_index, reindexing_at
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.operations import (
+    Axis,
+    Buffer,
+    GroupKind,
+    Operation,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+)
+from scheduler.ir.values import Load, loads
+
+#: Bounds the size of a kernel, and the time that fusing takes.
+MAX_MEMBERS = 64
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why an operation does not join a group: a fusion that is not legal, or does not pay."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The operation over the group's loops; ``inside``: at each step of the inner ones.
+
+    ``outer`` and ``inner`` are the group's loops from now on, and ``regrouped`` its members over
+    them where they change.
+    """
+
+    op: Operation
+    inside: bool
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    regrouped: tuple[Operation, ...] = ()
+
+
+Buffers = Mapping[str, Buffer]
+
+
+def join(op: Operation, group: Group, buffers: Buffers) -> Placement | Rejection:
+    """``op`` as a member of ``group``, whose members come before it."""
+    if len(group.members) >= MAX_MEMBERS:
+        return Rejection(f"the group has {MAX_MEMBERS} operations already")
+    if isinstance(op, Pointwise):
+        return _join_pointwise(op, group, buffers)
+    if not isinstance(op, Reduction):
+        return Rejection("a template starts a kernel of its own")
+    if group.kind is GroupKind.POINTWISE:
+        return _join_prologues(op, group, buffers)
+    if group.kind is GroupKind.REDUCTION:
+        return _join_reduction(op, group, buffers)
+    return Rejection("a reduction needs whole rows, a block of this kernel has parts of them")
+
+
+def direct_loads(op: Operation) -> Iterator[Load]:
+    """The reads of an operation whose place does not depend on data."""
+    for tree in op.trees:
+        yield from (load for load in loads(tree) if not load.indirect)
+
+
+def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Placement | Rejection:
+    if group.kind is GroupKind.EXTERN:
+        return Rejection("the reference computes the other")
+    if group.kind is GroupKind.SCATTER:
+        return Rejection("no element is done before all that is written to it")
+    for reindexing, axes in _reindexings(op, group, buffers):
+        made = reindex_pointwise(op, reindexing, axes, group.sizes)
+        if _reads_same_points(made, group):
+            inside = bool(group.inner) and len(axes) > len(group.outer)
+            return Placement(made, inside, group.outer, group.inner)
+    return Rejection("it reads the other's result at other points than it computes")
+
+
+def _reindexings(
+    op: Pointwise, group: Group, buffers: Buffers
+) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
+    """Ways to run ``op`` over the group's loops, all of them or the outer ones only."""
+    whole = (*group.outer, *group.inner)
+    levels = [whole] if not group.inner else [whole, group.outer]
+    for load in dict.fromkeys(direct_loads(op)):
+        size = buffers[load.buffer].size
+        for at in group.accesses(load.buffer):
+            for axes in levels:
+                if invert_index(at, size, axes) is None:
+                    continue
+                reindexing = reindexing_at(load.index, size, op.axes, at, group.sizes.over(axes))
+                if reindexing is not None:
+                    yield reindexing, axes
+    if group.inner:
+        yield from _row_reindexings(op, group, buffers)
+
+
+def _row_reindexings(
+    op: Pointwise, group: Group, buffers: Buffers
+) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
+    """A row's value is read along loops of the inner loops' sizes: those are the inner loops."""
+    written = group.written()
+    for load in dict.fromkeys(direct_loads(op)):
+        if load.buffer not in written:
+            continue
+        size, at = buffers[load.buffer].size, written[load.buffer]
+        rows = tuple(a for a in op.axes if any(i.has(a.var) for i in load.index))
+        rest = tuple(a for a in op.axes if a not in rows)
+        if invert_index(at, size, group.outer) is None:
+            continue
+        if [a.size for a in rest] != [a.size for a in group.inner]:
+            continue
+        reindexing = reindexing_at(load.index, size, rows, at, group.ranges)
+        if reindexing is not None:
+            steps = {mine.var: its.var for mine, its in zip(rest, group.inner, strict=True)}
+            yield {**reindexing, **steps}, (*group.outer, *group.inner)
+
+
+def _reads_same_points(op: Operation, group: Group) -> bool:
+    """Whether every value of the group that ``op`` reads is that of the same point."""
+    written = group.written()
+    every = (load for tree in op.trees for load in loads(tree))
+    return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
+
+
+def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Placement | Rejection:
+    axes = op.loops
+    whole = (*group.outer, *group.inner)
+    outer, inner = ({a.var for a in part} for part in (group.outer, group.inner))
+    for load in dict.fromkeys(direct_loads(op)):
+        size = buffers[load.buffer].size
+        for at in group.accesses(load.buffer):
+            if invert_index(at, size, whole) is None:
+                continue
+            reindexing = reindexing_at(load.index, size, axes, at, group.ranges)
+            if reindexing is None:
+                continue
+            if any(reindexing[a.var].free_symbols & inner for a in op.axes):
+                continue
+            if any(reindexing[a.var].free_symbols & outer for a in op.reduction_axes):
+                continue
+            if _is_arg_reduction(op) and not _has_same_steps(op, reindexing, group.inner):
+                continue
+            made = reindex_reduction(op, reindexing, group.outer, group.inner, group.sizes)
+            if _reads_same_points(made, group):
+                return Placement(made, True, group.outer, group.inner)
+    return Rejection("it reduces other rows than the group does")
+
+
+def _is_arg_reduction(op: Reduction) -> bool:
+    return op.kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
+
+
+def _has_same_steps(op: Reduction, reindexing: Reindexing, inner: tuple[Axis, ...]) -> bool:
+    steps = [reindexing[axis.var] for axis in op.reduction_axes]
+    return steps == [axis.var for axis in inner]
+
+
+def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Placement | Rejection:
+    """The pointwise members as prologues, at each step of the reduction's loops."""
+    axes = op.loops
+    if numel(axes) != numel(group.outer):
+        return Rejection("it reduces other points than the group computes")
+    ranges = group.sizes.over(axes)
+    written = group.written()
+    for load in dict.fromkeys(direct_loads(op)):
+        if load.buffer not in written:
+            continue
+        size = buffers[load.buffer].size
+        if invert_index(load.index, size, axes) is None:
+            continue
+        reindexing = reindexing_at(written[load.buffer], size, group.outer, load.index, ranges)
+        if reindexing is None:
+            continue
+        regrouped = tuple(
+            _reindex_member(member, reindexing, axes, group.sizes) for member in group.members
+        )
+        trial = replace(
+            group,
+            kind=GroupKind.REDUCTION,
+            outer=op.axes,
+            inner=op.reduction_axes,
+            members=list(regrouped),
+        )
+        if _reads_same_points(op, trial):
+            return Placement(op, True, op.axes, op.reduction_axes, regrouped)
+    return Rejection("it reduces other points than the group computes")
+
+
+def _reindex_member(
+    op: Operation, reindexing: Reindexing, axes: tuple[Axis, ...], sizes: Ranges
+) -> Operation:
+    assert isinstance(op, Pointwise)
+    return reindex_pointwise(op, reindexing, axes, sizes)
+
+
+def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Reindexing | Rejection:
+    """The producer's loops in terms of the consumer's, where both visit the same points."""
+    if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
+        return Rejection(f"together they have more than {MAX_MEMBERS} operations")
+    whole = (*consumer.outer, *consumer.inner)
+    written = producer.written()
+    for buffer, place in written.items():
+        size = buffers[buffer].size
+        for at in consumer.accesses(buffer):
+            if invert_index(at, size, whole) is None:
+                continue
+            reindexing = reindexing_at(place, size, producer.outer, at, consumer.sizes.over(whole))
+            if reindexing is not None and _all_match(written, consumer, reindexing, whole):
+                return reindexing
+    return Rejection("it reads the other's result at other points than it computes")
+
+
+def _all_match(
+    written: Mapping[str, Index],
+    consumer: Group,
+    reindexing: Reindexing,
+    whole: tuple[Axis, ...],
+) -> bool:
+    ranges = consumer.sizes.over(whole)
+    for member in consumer.members:
+        for tree in member.trees:
+            for load in loads(tree):
+                place = written.get(load.buffer)
+                if place is not None and load.index != reindex_index(place, reindexing, ranges):
+                    return False
+    return True

@@ -1,0 +1,144 @@
+"""What reading an expression from an untrusted text has in common, whatever it is written in.
+
+Texts are Python's: parsed with ``ast``, walked with a short list of what may stand in them, never
+evaluated, within the limits of ``scheduler/limits.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import unicodedata
+from abc import ABC, abstractmethod
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.polynomial import TooLargeError, check_bounded, degree
+from scheduler.limits import (
+    MAX_BITS,
+    MAX_BRANCHES,
+    MAX_DEGREE,
+    MAX_EXPONENT,
+    MAX_EXPRESSION_DEPTH,
+    MAX_EXPRESSION_PARTS,
+    MAX_EXPRESSION_TEXT,
+    MAX_SYMBOL_NAME,
+)
+from scheduler.outcome import UserError
+from scheduler.steps import spend
+
+_NODE_FUEL = 20  # steps of making a part of an expression
+FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
+
+
+class NotAnIntegerError(UserError):
+    """A text that is no integer expression."""
+
+
+class ExpressionParser(ABC):
+    """Reads one text; a subclass says what each node of the syntax tree means."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._parts = 0
+
+    def parse(self) -> Expr:
+        """The expression. Raises ``UserError`` for a text that is none, or beyond the limits."""
+        if len(self._text) > MAX_EXPRESSION_TEXT:
+            size = len(self._text)
+            raise UserError(
+                f"expression of {size} characters; at most {MAX_EXPRESSION_TEXT} are read"
+            )
+        try:
+            tree = ast.parse(self.source(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise self.syntax_error() from error
+        expr = self.read(tree, 0)
+        try:
+            check_bounded(expr)
+        except TooLargeError as error:
+            raise UserError(f"{error}: {quote_text(self._text)}") from error
+        return expr
+
+    def source(self) -> str:
+        """The text as Python's parser takes it."""
+        return self._text.strip()
+
+    def read(self, node: ast.expr, depth: int) -> Expr:
+        """The expression at ``node``, which is ``depth`` nodes below the top."""
+        self.count(depth)
+        value = self.value(node, depth + 1)
+        if value.is_Integer and int(value).bit_length() > MAX_BITS:
+            text = quote_text(self._text)
+            raise UserError(f"number of more than {MAX_BITS} bits in expression {text}")
+        return value
+
+    def count(self, depth: int) -> None:
+        """Note one more node, ``depth`` nodes below the top. ``UserError`` where it is too many."""
+        self._parts += 1
+        spend(_NODE_FUEL)
+        if self._parts > MAX_EXPRESSION_PARTS or depth > MAX_EXPRESSION_DEPTH:
+            raise UserError(f"expression too large: {quote_text(self._text)}")
+
+    @abstractmethod
+    def value(self, node: ast.expr, depth: int) -> Expr:
+        """What ``node`` means; its parts are read at ``depth``."""
+
+    def call(self, name: str, args: list[Expr]) -> Expr:
+        """A function of expressions."""
+        match name, args:
+            case "Pow", [base, exponent] if exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT:
+                return self._power(base, int(exponent))
+            case "FloorDiv", [a, b]:
+                return FloorDiv(a, self._divisor(b))
+            case "Mod", [a, b]:
+                return Mod(a, self._divisor(b))
+            case "Max", [_, *_] if len(args) <= MAX_BRANCHES:
+                return _extreme(sympy.Max, args)
+            case "Min", [_, *_] if len(args) <= MAX_BRANCHES:
+                return _extreme(sympy.Min, args)
+        raise self.syntax_error()
+
+    def _power(self, base: Expr, exponent: int) -> Expr:
+        """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
+        if degree(base) * exponent > MAX_DEGREE:
+            raise UserError(f"power too large in expression {quote_text(self._text)}")
+        if base.is_Integer or exponent < 2:
+            return base**exponent
+        return sympy.Pow(base, exponent, evaluate=False)
+
+    def _divisor(self, expr: Expr) -> Expr:
+        if expr == 0:
+            raise UserError(f"division by zero in expression {quote_text(self._text)}")
+        return expr
+
+    def syntax_error(self) -> UserError:
+        """What to raise for a text that is no integer expression."""
+        return NotAnIntegerError(f"not an integer expression: {quote_text(self._text)}")
+
+
+def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
+    """Max or Min of expressions, without sympy's comparing each with each: that takes minutes on
+    a text made for it, and what a program wrote out is as simple as it gets.
+    """
+    numbers = [int(arg) for arg in args if arg.is_Integer]
+    others = [arg for arg in args if not arg.is_Integer]
+    if numbers:
+        others.append(sympy.Integer(max(numbers) if kind is sympy.Max else min(numbers)))
+    return others[0] if len(others) == 1 else kind(*others, evaluate=False)
+
+
+def check_name(name: str) -> str:
+    """The name itself if it can stand for a symbol: letters, digits and ``_``, no digit first."""
+    plain = len(name) <= MAX_SYMBOL_NAME and name.isidentifier()
+    plain = plain and (name.replace("_", "") or "0").isalnum()
+    # A parser of Python takes an identifier for its normal form.
+    if not plain or unicodedata.normalize("NFKC", name) != name or name in FUNCTIONS:
+        raise UserError(f"not a symbol's name: {quote_text(name)}")
+    return name
+
+
+def quote_text(text: str) -> str:
+    """Text from a file as an error may show it: quoted, and cut where it is long."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -1,0 +1,138 @@
+"""In which type an op takes its operands, where that decides what it gives.
+
+Kernels hold f16 and bf16 in f32, and the reference holds everything in float64: sums and products
+gain by it. A comparison does not: ``x == 0.1`` is true of the f16 nearest to 0.1, since torch
+rounds the number to the tensor's type first, and ``floor(x * 0.3)`` is that of the rounded product.
+
+Numbers: https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/TensorIterator.cpp, which
+converts operands to their common type; arithmetic takes them exactly instead
+(``opmath_t`` in BinaryOps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.promotion import Operand, result_type
+from scheduler.ir.reference.rounding import round_to_dtype
+
+_COMPARISONS = frozenset(
+    {
+        *("eq", "ne", "lt", "le", "gt", "ge", "greater", "greater_equal", "less", "less_equal"),
+        *("not_equal", "isclose", "heaviside", "isin"),
+    }
+)
+_STEP_FUNCTIONS = frozenset({"fmod", "remainder", "hardshrink", "hardshrink_backward"})
+_SELECTIONS = frozenset(
+    {
+        *("where", "masked_fill", "clamp", "clamp_min", "clamp_max", "clip", "hardtanh"),
+        *("hardtanh_backward", "relu6", "nan_to_num", "fill", "full_like", "index_fill"),
+        *("fill_diagonal", "constant_pad_nd", "pad", "scatter", "masked_scatter", "copysign"),
+        *("logit", "xlogy", "special_xlogy", "special_xlog1py"),
+    }
+)
+_TESTS = frozenset(
+    {
+        *("isnan", "isinf", "isfinite", "isposinf", "isneginf", "sign", "sgn", "logical_not"),
+        *("logical_and", "logical_or", "logical_xor", "any", "all", "count_nonzero", "nonzero"),
+        *("nonzero_static", "argwhere", "searchsorted", "bucketize", "argmax", "argmin"),
+    }
+)
+_ROUNDINGS = frozenset({"floor", "ceil", "round", "trunc", "frac", "fix", "floor_divide"})
+_CONVERSIONS = frozenset({"to", "_to_copy", "type_as"})
+_THRESHOLDS = frozenset({"threshold", "threshold_backward"})
+
+#: Ops that take numbers as kernels hold them, in f32 with f16.
+_UPCAST_NUMBERS = _THRESHOLDS | {"div", "floor_divide"}
+#: Ops whose numbers are rounded to their tensors' type.
+_ROUNDED_NUMBERS = _COMPARISONS | _STEP_FUNCTIONS | _SELECTIONS
+#: Ops that see tensors as their own types hold them.
+_ROUNDED_TENSORS = _COMPARISONS | _STEP_FUNCTIONS | _TESTS | _ROUNDINGS | _THRESHOLDS
+_ROUNDING_OPS = _ROUNDED_NUMBERS | _ROUNDED_TENSORS | _UPCAST_NUMBERS | _CONVERSIONS
+#: Arguments that are numbers of another kind.
+_EXEMPT_ARGUMENTS = frozenset({"dim", "decimals", "wrap", "pad", "size"})
+
+T = TypeVar("T")
+
+
+def sees_rounded_operands(op: str) -> bool:
+    """Whether an op of this name (``aten.eq``) may see operands rounded."""
+    return _short(op) in _ROUNDING_OPS
+
+
+def round_operands(
+    op: str,
+    arguments: Mapping[str, Any],
+    tensors: Mapping[str, tuple[T, Operand]],
+    result: DType | None,
+    cast: Callable[[T, DType], T],
+) -> dict[str, T | float]:
+    """Those of an op's arguments that are rounded before it decides, by name.
+
+    ``tensors`` are the tensors among ``arguments`` with their types, ``cast`` rounds one to a type;
+    ``result`` is the type of what the op makes, where it is known.
+    """
+    name = _short(op)
+    made: dict[str, T | float] = {}
+    seen = {each: value for each, (value, _) in tensors.items()}
+    if _sees_own_types(name, arguments, result):
+        seen = {each: cast(value, own.dtype) for each, (value, own) in tensors.items()}
+        made |= seen
+    numbers = {each: one for each, value in arguments.items() if (one := _number(each, value))}
+    operands = [own for _, own in tensors.values()]
+    common = _common_type(name, [*operands, *numbers.values()], result) if tensors else None
+    if common is None:
+        return made
+    made |= {
+        each: float(round_to_dtype(np.asarray(arguments[each], np.float64), common))
+        for each in numbers
+    }
+    made |= {
+        each: cast(seen[each], common)
+        for each, (_, own) in tensors.items()
+        if _is_converted(name, own.dtype, common)
+    }
+    return made
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten.")
+
+
+def _sees_own_types(name: str, arguments: Mapping[str, Any], result: DType | None) -> bool:
+    """A division sees tensors as their types hold them where it rounds, a conversion where the
+    result is no float."""
+    if name == "div":
+        return arguments.get("rounding_mode") is not None
+    if name in _CONVERSIONS:
+        return result is not None and not result.is_inexact
+    return name in _ROUNDED_TENSORS
+
+
+def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -> DType | None:
+    """The float type to which the op converts its operands; None where it does not, or converts
+    them to another kind of type."""
+    if name not in _ROUNDED_NUMBERS and name not in _UPCAST_NUMBERS:
+        return None
+    is_comparison = result is None or result is DType.BOOL
+    found = result_type(operands) if is_comparison else result
+    if found is None or not found.is_float:
+        return None
+    return found.compute_dtype if name in _UPCAST_NUMBERS else found
+
+
+def _is_converted(name: str, own: DType, common: DType) -> bool:
+    """Floats of another type are, and integers that are compared; indices and masks are not."""
+    if own is common:
+        return False
+    return own.is_float or (own.is_integer and name in _COMPARISONS)
+
+
+def _number(name: str, value: object) -> Operand | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or name in _EXEMPT_ARGUMENTS:
+        return None
+    return Operand(DType.F32 if isinstance(value, float) else DType.I64, 0)

@@ -1,0 +1,123 @@
+"""Reference of embedding_bag and of histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, UnsupportedUseError, is_float
+
+_SUM, _MEAN, _MAX = 0, 1, 2
+
+
+def embedding_bag(a: Args) -> tuple[Array, ...]:
+    """The bags, and what torch keeps for their gradient."""
+    weight, indices, mode = a["weight"], a["indices"].reshape(-1), a["mode"]
+    padding = a.get("padding_idx", -1)
+    bags = a["offsets"].shape[0] - int(bool(a["include_last_offset"]))
+    bag = np.searchsorted(np.sort(a["offsets"]), np.arange(len(indices)), side="right") - 1
+    bag = np.minimum(bag, bags - 1)
+    used = (bag >= 0) & ((indices != padding) | (padding < 0))
+    rows = weight[indices]
+    if a["per_sample_weights"] is not None:
+        rows = rows * a["per_sample_weights"][:, None]
+    made = np.full((bags, weight.shape[1]), -np.inf if mode == _MAX else 0.0)
+    combine = np.maximum if mode == _MAX else np.add
+    combine.at(made, bag[used], rows[used])
+    counts = np.bincount(bag[used], minlength=bags)
+    if mode == _MEAN:
+        made = made / np.maximum(counts, 1)[:, None]
+    made = np.where(counts[:, None] > 0, made, 0.0)
+    if mode == _SUM:
+        # What torch's shortest way of adding up leaves out; f64 has no such way.
+        short = padding < 0 and a[OWN_DTYPE] in (DType.F32, DType.F16)
+        nothing = np.zeros(bags, dtype=np.int64)
+        return made, bag[: 0 if short else None], nothing, nothing
+    if mode == _MEAN:
+        return made, bag, counts, counts
+    return made, bag, counts, _first_maxima(made, rows, bag, used, indices)
+
+
+def embedding_bag_forward(a: Args) -> tuple[Array, ...]:
+    """The same with as many sizes of bags as there are offsets, as exported graphs state."""
+    made, bag, counts, maxima = embedding_bag(a)
+    rest = np.zeros(a["offsets"].shape[0] - len(counts), dtype=np.int64)
+    return made, bag, np.concatenate([counts, rest]), maxima
+
+
+def _first_maxima(made: Array, rows: Array, bag: Array, used: Array, indices: Array) -> Array:
+    """The row that each maximum is of: the first of equals; 0 for an empty bag."""
+    first = np.full(made.shape, len(indices), dtype=np.int64)
+    entries, columns = np.nonzero((rows == made[bag]) & used[:, None])
+    np.minimum.at(first, (bag[entries], columns), entries)
+    return np.where(first < len(indices), np.append(indices, 0)[first], 0)
+
+
+def histc(a: Args) -> Array:
+    x, bins = a["self"].reshape(-1), a["bins"]
+    if not is_float(x) or bins < 1:
+        raise UnsupportedUseError("a histogram of integers, or without bins")
+    low, high = float(a["min"]), float(a["max"])
+    if low == high and x.size:
+        low, high = float(x.min()), float(x.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    x = x[(x >= low) & (x <= high)]
+    place = np.minimum(((x - low) * bins / (high - low)).astype(np.int64), bins - 1)
+    return np.bincount(place, minlength=bins).astype(np.float64)
+
+
+def bincount(a: Args) -> Any:
+    return np.bincount(a["self"], a["weights"], a["minlength"])
+
+
+def composite_embedding_bag(a: Args) -> tuple[Array, ...]:
+    """The op that models call: its padding may count from the end."""
+    padding, rows = a.get("padding_idx"), len(a["weight"])
+    if padding is None:
+        return embedding_bag_forward({**a, "padding_idx": -1})
+    return embedding_bag_forward({**a, "padding_idx": padding % rows if rows else padding})
+
+
+def segment_reduce(a: Args) -> Array:
+    """Runs of elements along an axis, each reduced by itself; ``initial`` goes into each."""
+    data, axis, reduce = np.asarray(a["data"]), a["axis"], a["reduce"]
+    if reduce not in _SEGMENTS:
+        raise UnsupportedUseError(f"unknown reduction {reduce!r}")
+    combine, nothing = _SEGMENTS[reduce]
+    batch = data.shape[:axis]
+    data = data.reshape(-1, *data.shape[axis:])
+    lengths = _segment_lengths(a)
+    start = nothing if a["initial"] is None else float(a["initial"])
+    made = np.full((len(data), lengths.shape[1], *data.shape[2:]), start)
+    for line, (own, counts) in enumerate(zip(data, lengths, strict=True)):
+        segment = np.repeat(np.arange(len(counts)), counts)
+        combine.at(made[line], segment, own[: len(segment)])
+        if reduce == "mean":
+            shape = (-1,) + (1,) * (own.ndim - 1)
+            empty = (counts == 0).reshape(shape)
+            kept = np.nan if a["initial"] is None else start
+            made[line] = np.where(empty, kept, made[line] / np.maximum(counts, 1).reshape(shape))
+    return made.reshape(*batch, *made.shape[1:])
+
+
+_SEGMENTS: dict[Any, tuple[np.ufunc, float]] = {
+    "sum": (np.add, 0.0),
+    "mean": (np.add, 0.0),
+    "prod": (np.multiply, 1.0),
+    "max": (np.maximum, -np.inf),
+    "min": (np.minimum, np.inf),
+}
+
+
+def _segment_lengths(a: Args) -> Array:
+    """How long each segment is, a row for each line of the data."""
+    if a["lengths"] is not None:
+        lengths = a["lengths"]
+    elif a["offsets"] is not None:
+        lengths = np.diff(a["offsets"], axis=-1)
+    else:
+        raise UnsupportedUseError("segments by indices")
+    return np.asarray(np.maximum(lengths, 0).reshape(-1, lengths.shape[-1]))

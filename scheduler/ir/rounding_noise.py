@@ -1,0 +1,125 @@
+"""Roundings drawn at random: how far those of a kernel may move a result.
+
+A sum that cancels, the quotient by one that does, a row whose variance is nearly 0: there the
+rounding errors of an exact kernel are large beside the result, and no bound that is made of the
+result alone admits them. Computed again, with each step off by at most what its own rounding may
+be, the result moves as far as they carry. Where a step leaves its type's range it is infinite, as
+it is in the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.ops import Elements, Op
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# Where a float type's range ends: what is at least as large is rounded to infinity.
+# Ops that give one of their arguments' elements, or compare them: nothing is rounded there.
+_SELECTION_OPS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("relu", "relu6", "clamp", "clamp_min", "clamp_max", "hardtanh", "maximum", "minimum"),
+        *("max", "min", "amax", "amin", "aminmax", "fmax", "fmin", "where", "masked_fill"),
+        *("abs", "neg", "sign", "floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "argmax", "argmin", "argsort", "sort", "topk"),
+        *("cummax", "cummin", "median", "kthvalue", "mode", "searchsorted", "bucketize", "isin"),
+        *("max_pool1d", "max_pool2d", "max_pool3d", "copy", "fill", "embedding", "gather"),
+    )
+)
+#: Ops whose products of f32 may be rounded to tf32, where a graph allows that.
+MATMUL_OPS = frozenset(
+    f"aten.{name}"
+    for name in (
+        *("mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "matmul", "dot", "mv", "addmv"),
+        *(
+            "outer",
+            "addr",
+            "einsum",
+            "tensordot",
+            "inner",
+            "chain_matmul",
+            "bilinear",
+            "_trilinear",
+        ),
+        *("convolution", "convolution_backward", "conv1d", "conv2d", "conv3d"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution"),
+    )
+)
+SCAN_OPS = ("aten.cumsum", "aten.cumprod", "aten.logcumsumexp")
+_OVERFLOW_THRESHOLDS = {
+    DType.F16: (2 - 2.0**-11) * 2.0**15,
+    DType.BF16: (2 - 2.0**-8) * 2.0**127,
+    DType.F32: (2 - 2.0**-24) * 2.0**127,
+}
+
+
+def overflow_threshold(dtype: DType | None) -> float:
+    """The least magnitude that a float type holds as an infinity only; inf where there is none."""
+    return _OVERFLOW_THRESHOLDS.get(dtype, np.inf) if dtype is not None else np.inf
+
+
+def is_arithmetic(op: Op) -> bool:
+    """Whether an op computes, and a kernel of it rounds."""
+    return op.elements is Elements.COMPUTED and op.name not in _SELECTION_OPS
+
+
+@dataclass(frozen=True)
+class RoundingNoise:
+    """One draw of them. What is no float stays as it is."""
+
+    rng: np.random.Generator
+
+    def perturb(self, value: Array, dtype: DType, eps: float = 0.0) -> Array:
+        """A value as if it were rounded to a type, by up to ``eps`` (that of the type in which it
+        is computed, if none is given)."""
+        if not _is_float(value):
+            return value
+        size = eps or dtype.compute_dtype.eps
+        with np.errstate(all="ignore"):
+            off = value * (1 + size * self.rng.uniform(-1, 1, value.shape))
+        return overflow_to_inf(off, dtype)
+
+    def perturb_sum(self, value: Array, spread: Any) -> Array:
+        """A sum off by up to ``spread``."""
+        if not _is_float(value):
+            return value
+        with np.errstate(all="ignore"):
+            off = value + spread * self.rng.uniform(-1, 1, value.shape)
+        return np.where(np.isfinite(value), off, value)
+
+
+def overflow_to_inf(value: Array, dtype: DType) -> Array:
+    """Values with those beyond the type's range as infinities."""
+    end = overflow_threshold(dtype)
+    if not _is_float(value) or end == np.inf:
+        return value
+    with np.errstate(invalid="ignore"):
+        return np.where(np.abs(value) >= end, np.copysign(np.inf, value), value)
+
+
+def sum_spread(terms: Array, axis: int) -> Array:
+    """How far the sum of many terms is off in float32, one after the other."""
+    count = terms.shape[axis]
+    with np.errstate(all="ignore"):
+        squares = np.square(np.asarray(terms, np.float64)).sum(axis=axis)
+        return np.asarray(DType.F32.eps * np.sqrt(count * squares))
+
+
+def scan_spread(sums: Array, axis: int) -> Array:
+    """How far each of the running sums along an axis is off in float32: each by itself, by what
+    the largest before it was rounded to."""
+    steps = 1 + max(sums.shape[axis], 1).bit_length()
+    with np.errstate(all="ignore"):
+        most = np.maximum.accumulate(np.nan_to_num(np.abs(sums), posinf=0.0), axis=axis)
+        return np.asarray(steps * DType.F32.eps * most)
+
+
+def _is_float(value: Array) -> bool:
+    return np.issubdtype(np.asarray(value).dtype, np.floating)

@@ -1,0 +1,198 @@
+"""Which values share memory in torch: views with what they show, in-place ops with what they write.
+
+Lowered values share nothing (``functionalize.py`` makes writes functional); this only keeps account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from scheduler.ir.check import node_references
+from scheduler.ir.graph import Argument, Graph, Node, Ref
+from scheduler.ir.ops import Elements, Overload, is_in_place
+from scheduler.lowering import view_strides
+from scheduler.lowering.errors import error_context, node_location
+from scheduler.lowering.ops import lookup_op
+from scheduler.outcome import UserError
+from scheduler.steps import LimitError, spend
+
+
+class AliasTracker:
+    """An account that grows node by node. ``last_use``: position of the last reader of a value."""
+
+    def __init__(self, graph: Graph, last_use: Mapping[str, int]) -> None:
+        self._graph = graph
+        self._last_use = last_use
+        self._roots: dict[str, str] = {}
+        self._members: dict[str, list[str]] = {}
+        self._uncertain: set[str] = set()
+        self._inputs = {given.name for given in graph.inputs}
+
+    def root(self, name: str) -> str:
+        """The value whose memory this one is."""
+        return self._roots.get(name, name)
+
+    def record(self, node: Node) -> str | None:
+        """Note whose memory a node's results are. The value that it writes in place, or None."""
+        found = lookup_op(node.target)
+        if found is None:
+            return self._note_unknown(node)
+        given = found.bind(node)
+        first = given[found.mutates] if found.mutates else next(iter(given.values()), None)
+        if isinstance(first, tuple) and found.op.elements is Elements.VIEWED:
+            for source, output in zip(first, node.outputs, strict=False):
+                if isinstance(source, Ref):
+                    self._share(source.name, (output,))
+            return None
+        if not isinstance(first, Ref):
+            return None
+        shares = True if found.mutates else self._shares(found, given, first.name, node)
+        if shares is not False:
+            self._share(first.name, node.outputs, certain=bool(shares))
+        return first.name if found.mutates else None
+
+    def shares(self, name: str) -> bool:
+        """Whether a value is memory of another, as far as that is known."""
+        return name in self._roots
+
+    def _note_unknown(self, node: Node) -> str | None:
+        """Of an op without a row its name says it: one that writes in place ends in ``_``, and
+        gives its first argument back."""
+        first = next((given for _, given in node.arguments()), None)
+        if not (is_in_place(node.target) and isinstance(first, Ref) and len(node.outputs) == 1):
+            return None
+        before, after = (self._graph.tensors.get(n) for n in (first.name, node.outputs[0]))
+        if before is None or after is None or before.dtype is not after.dtype:
+            return None
+        if before.size != after.size:
+            return None
+        self._share(first.name, node.outputs)
+        return first.name
+
+    def _share(self, source: str, outputs: Sequence[str], *, certain: bool = True) -> None:
+        root = self.root(source)
+        self._roots.update(dict.fromkeys(outputs, root))
+        self._members.setdefault(root, [root]).extend(outputs)
+        if not certain or source in self._uncertain:
+            self._uncertain.update(outputs)
+
+    def live_aliases(self, node: Node, written: str, position: int) -> list[str]:
+        """What else shows the memory that an in-place op writes, and is used after it.
+
+        ``UserError`` where it is not known of one whether it does.
+        """
+        root = self.root(written)
+        alive = [n for n in self._members[root] if self._last_use.get(n, -1) > position]
+        self._members[root] = alive
+        others = [name for name in alive if name != written and name not in node.outputs]
+        seen = [*others, root] if root in self._inputs else others
+        doubts = [name for name in others if name in self._uncertain]
+        if written in self._uncertain and seen:
+            doubts.append(written)
+        if doubts:
+            raise UserError(
+                f"writes to {written!r} in place, and whether {doubts[0]!r} is memory of {root!r} "
+                "or a copy depends on sizes: export the model with run_decompositions()"
+            )
+        return others
+
+    def _shares(
+        self, found: Overload, given: Mapping[str, Argument], source: str, node: Node
+    ) -> bool | None:
+        """Whether the result is the first argument's memory; None where that depends on sizes."""
+        before = self._graph.tensors.get(source)
+        after = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
+        if before is None or after is None:
+            return False
+        symbols, form = self._graph.symbols, given.get("memory_format")
+        match found.op.elements:
+            case Elements.CONVERTED:
+                if before.dtype is not after.dtype or given.get("copy"):
+                    return False
+                return view_strides.is_converted_in_place(before, form, symbols)
+            case Elements.RESHAPED:
+                return view_strides.can_be_viewed(before, after.size, symbols)
+            case Elements.VIEWED_IF_CONTIGUOUS:
+                return view_strides.is_contiguous(before, form, symbols)
+            case Elements.VIEWED_UNLESS_TRAINING:
+                return given.get("train") is False
+            case elements:
+                return elements is Elements.VIEWED
+
+
+def memory_root(graph: Graph, name: str) -> str:
+    """The value that the memory of a value was made with: itself where it is no view."""
+    while (node := graph.producers.get(name)) is not None:
+        spend()
+        root = AliasTracker(graph, {})
+        root.record(node)
+        if root.root(name) == name:
+            return name
+        name = root.root(name)
+    return name
+
+
+def knows_strides(graph: Graph, name: str) -> bool:
+    """Whether the strides that a file states of a value are those in eager mode.
+
+    They are of an input, of its views and copies, and of what is computed from tensors in row-major
+    order. What eager mode's kernels make of others (``roll`` of a tensor with its channels
+    innermost) is not always what the export's shape functions say.
+    """
+    left, seen = [name], set[str]()
+    while left:
+        value = left.pop()
+        node = graph.producers.get(value)
+        if value in seen or node is None:
+            continue
+        seen.add(value)
+        spend()
+        read = [one for one in node_references(node) if one in graph.tensors]
+        if _keeps_layout(node):
+            left += read[:1]
+            continue
+        metas = [graph.tensors[one] for one in (value, *read)]
+        if not all(view_strides.is_contiguous(one, None, graph.symbols) for one in metas):
+            return False
+        left += read
+    return True
+
+
+def _keeps_layout(node: Node) -> bool:
+    """Whether a node's op states itself how its result lies: by its first argument."""
+    found = lookup_op(node.target)
+    kept = (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
+    return found is not None and (found.op.elements in kept or found.op.name == "aten.clone")
+
+
+def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
+    """Values whose memory is written to while something else that shows it is used later."""
+    memory = AliasTracker(graph, last_use)
+    found: set[str] = set()
+    for position, node in enumerate(graph.nodes):
+        with error_context(node_location(node)):
+            written = memory.record(node)
+            if written is not None and memory.live_aliases(node, written, position):
+                found.add(memory.root(written))
+    return found
+
+
+def written_values(graph: Graph) -> set[str]:
+    """Values whose memory ops write in place, themselves or through views: each by the name of the
+    value that the memory was made with. A node whose arguments do not fit its op says nothing."""
+    return {value for _, value in in_place_writes(graph)}
+
+
+def in_place_writes(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """Each node that writes in place, with the value that the memory was made with."""
+    memory = AliasTracker(graph, {})
+    for node in graph.nodes:
+        try:
+            with error_context(node_location(node)):
+                written = memory.record(node)
+        except LimitError:
+            raise
+        except UserError:
+            continue  # lowering says what is wrong
+        if written is not None:
+            yield node, memory.root(written)

@@ -1,0 +1,222 @@
+"""Attention that a model wrote out, product by product, as one operation.
+
+What torch.export makes of ``softmax(q @ k.T * scale + mask) @ v``, with a soft cap or without, is
+two products with a softmax between them. Where nothing else reads what lies between, it is one
+``Attention``: then no score lies in memory. A row whose scores are all minus infinity is NaN here,
+other than in torch's own attention (``safe``). Roundings to 16 bits between the steps are left
+out, as fusion leaves them out: where a model adds f16's least number to every score of a row, the
+scores still differ in f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.functions import variable
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.substitute import substitute, substitute_expr
+from scheduler.ir.index.trees import index_exprs, simplify_tree
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    BufferKind,
+    Contraction,
+    GroupKind,
+    Lowered,
+    Operation,
+    live_operations,
+)
+from scheduler.ir.values import Accumulator, Load, Value, walk
+from scheduler.lowering import attention
+from scheduler.lowering.attention_masks import Mask, combine_mask
+from scheduler.lowering.attention_scores import ScoreReader, Scores, Sources
+from scheduler.lowering.softmax_pattern import match_softmax
+
+_FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
+
+
+def with_attention(lowered: Lowered) -> Lowered:
+    """The same graph with its attention as such operations."""
+    sources = Sources(lowered)
+    uses = _Uses(lowered)
+    made: dict[str, Attention] = {}
+    for operation in lowered.operations:
+        if isinstance(operation, Contraction) and operation.group_kind is GroupKind.GEMM:
+            found = _Match.match(operation, sources)
+            attended = None if found is None else found.operation(uses)
+            if attended is not None:
+                made[operation.name] = attended
+    if not made:
+        return lowered
+    operations = [made.get(operation.name, operation) for operation in lowered.operations]
+    kept = live_operations(operations, lowered.results)
+    used = {name for operation in kept for name in (*operation.reads, *operation.writes)}
+    results = {store.buffer for each in made.values() for store in each.stores}
+    buffers = {
+        name: _rows_first(buffer) if name in results else buffer
+        for name, buffer in lowered.buffers.items()
+        if buffer.kind is not BufferKind.INTERMEDIATE or name in used
+    }
+    return replace(lowered, operations=tuple(kept), buffers=buffers)
+
+
+class _Uses:
+    """Who reads what, and which operations are between the same marks."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+        self._outputs = set(lowered.results)
+        self._readers: dict[str, set[str]] = {}
+        self._parts: dict[str, int] = {}
+        self._order: dict[str, int] = {}
+        part = 0
+        for place, operation in enumerate(lowered.operations):
+            part += operation.group_kind is GroupKind.LOOP
+            self._parts[operation.name], self._order[operation.name] = part, place
+            for name in operation.reads:
+                self._readers.setdefault(name, set()).add(operation.name)
+
+    def is_isolated(self, operations: Sequence[Operation]) -> bool:
+        """Whether what all but the last write is read by none but them, between the same marks."""
+        names = {operation.name for operation in operations}
+        written = {name for operation in operations[:-1] for name in operation.writes}
+        return (
+            not written & self._outputs
+            and all(self._readers.get(name, set()) <= names for name in written)
+            and len({self._parts[name] for name in names}) == 1
+        )
+
+    def program_order(self, operations: Sequence[Operation]) -> list[Operation]:
+        """As they run."""
+        return sorted(operations, key=lambda operation: self._order[operation.name])
+
+
+@dataclass(frozen=True)
+class _Match:
+    """A product whose rows are averaged by a softmax of ``scores``, which ``through`` makes."""
+
+    last: Contraction
+    sizes: Ranges
+    ranges: Ranges
+    row: Axis
+    column: Axis
+    scores: Scores
+    through: tuple[Operation, ...]
+    safe: bool
+
+    @staticmethod
+    def match(last: Contraction, sources: Sources) -> _Match | None:
+        """What the product is the end of, if it is."""
+        if len(last.k) != 1 or len(last.n) != 1 or len(last.stores) != 1:
+            return None
+        ranges = sources.ranges(last)
+        softmax = match_softmax(last.a, last.k[0], ranges, sources)
+        if softmax is None:
+            return None
+        scores = ScoreReader(sources, ranges).read(softmax.scores)
+        if scores is None:
+            return None
+        return _Match(
+            last,
+            sources.sizes,
+            ranges,
+            last.m[-1],
+            last.k[0],
+            scores,
+            softmax.through,
+            softmax.safe,
+        )
+
+    def operation(self, uses: _Uses) -> Attention | None:
+        """It as one operation; None where that would not be the same, or has no kernel."""
+        last, first = self.last, self.scores.product
+        operations = [*self.scores.through, *self.through, last]
+        if len(first.k) != 1 or not uses.is_isolated(operations):
+            return None
+        if any(size == 0 for size in (self.row.size, first.k[0].size, last.n[0].size)):
+            return None
+        if not is_nonnegative(self.column.size - 1, self.sizes):
+            return None
+        depth, value_depth = Axis(variable("d", 0), first.k[0].size), last.n[0]
+        places = {**self.scores.places, first.k[0].var: depth.var}
+        ranges = self.ranges.over((depth,))
+        one, other = (simplify_tree(substitute(x, places), ranges) for x in (first.a, first.b))
+        q, k = (other, one) if _reads(one, self.column) else (one, other)
+        if _reads(q, self.column) or _reads(k, self.row):
+            return None
+        mask = combine_mask(
+            self.scores.steps, self.row, self.column, self.ranges, q.dtype.compute_dtype
+        )
+        written = {name for operation in operations[:-1] for name in operation.writes}
+        if mask is None or (mask.value and not _is_independent(mask.value, written)):
+            return None
+        v = last.b
+        if not (q.dtype is k.dtype is v.dtype and q.dtype in _FLOATS):
+            return None
+        points = tuple(axis.size for axis in (*last.batch, *last.m, self.column))
+        depths = (depth.size, value_depth.size)
+        if not attention.is_one_kernel(q.dtype, points, depths, uses.hints):
+            return None
+        made = self._attention(q, k, v, depth, mask)
+        nodes = (node for each in uses.program_order(operations) for node in each.nodes)
+        return made.with_nodes(tuple(dict.fromkeys(nodes)))
+
+    def _attention(self, q: Value, k: Value, v: Value, depth: Axis, mask: Mask) -> Attention:
+        """Over axes as the lowering of torch's own attention calls them."""
+        last = self.last
+        outer = (*last.batch, *last.m[:-1])
+        value_depth = last.n[0]
+        names = {axis.var: variable("b", place) for place, axis in enumerate(outer)}
+        names |= {self.row.var: variable("q", 0), self.column.var: variable("c", 0)}
+        names[value_depth.var] = variable("e", 0)
+        axes = [replace(a, var=names[a.var]) for a in (*outer, self.row, self.column, value_depth)]
+        ranges = self.sizes.over((*axes, depth))
+
+        def tree(value: Value) -> Value:
+            return simplify_tree(substitute(value, names), ranges)
+
+        (store,) = last.stores
+        index = (simplify(substitute_expr(expr, names), ranges) for expr in store.index)
+        return Attention(
+            last.name,
+            tuple(axes[:-3]),
+            axes[-3],
+            axes[-2],
+            depth,
+            axes[-1],
+            tree(q),
+            tree(k),
+            tree(v),
+            None if mask.value is None else tree(mask.value),
+            mask.causal,
+            self.scores.scale,
+            (replace(store, index=tuple(index), value=tree(store.value)),),
+            last.nodes,
+            self.scores.cap,
+            self.safe or mask.sees,
+        )
+
+
+def _reads(value: Value, axis: Axis) -> bool:
+    return any(axis.var in expr.free_symbols for expr in index_exprs(value))
+
+
+def _is_independent(mask: Value, written: Collection[str]) -> bool:
+    """Whether a mask is made of nothing that the attention itself makes."""
+    return not any(
+        isinstance(part, Accumulator) or (isinstance(part, Load) and part.buffer in written)
+        for part in walk(mask)
+    )
+
+
+def _rows_first(buffer: Buffer) -> Buffer:
+    """A result with rows before heads in memory, as whoever reads the heads side by side wants
+    them; an output of the model keeps its strides."""
+    if buffer.kind is not BufferKind.INTERMEDIATE:
+        return buffer
+    return replace(buffer, stride=attention.rows_first_strides(buffer.size) or buffer.stride)

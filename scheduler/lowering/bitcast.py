@@ -1,0 +1,112 @@
+"""Bits of elements read as another type, of the same size or of another one (little-endian)."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.values import Call, Value
+from scheduler.lowering import trees, views
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.complex_numbers import lazy_unary, view_as_real
+from scheduler.lowering.tensor import Index, Tensor
+
+_UNSIGNED = {1: DType.U8, 2: DType.U16, 4: DType.U32, 8: DType.U64}
+
+
+def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    """Another shape of the elements, or another type: then the last dimension is as much longer or
+    shorter as the elements are."""
+    dtype = b.meta().dtype
+    return views.view(b, self) if dtype is self.dtype else bitcast(b, self, dtype)
+
+
+def bitcast(b: Builder, tensor: Tensor, target: DType) -> Tensor:
+    """The tensor's memory as elements of ``target``."""
+    source = tensor.dtype
+    if source is target:
+        return tensor
+    if source.is_complex:
+        return bitcast(b, _complex_parts(b, tensor), target)
+    if target.is_complex:
+        return _pairs_as_complex(bitcast(b, tensor, target.real))
+    if source is DType.BOOL:
+        return bitcast(b, lazy_unary(tensor, DType.U8, lambda x: trees.cast(x, DType.U8)), target)
+    if target is DType.BOOL:
+        codes = bitcast(b, tensor, DType.U8)
+        return lazy_unary(codes, target, lambda x: trees.cast(x, target))
+    if source.itemsize == target.itemsize:
+        return lazy_unary(tensor, target, lambda x: _cast(x, source, target))
+    if source.itemsize > target.itemsize:
+        return _split(tensor, target)
+    return _join(tensor, target)
+
+
+def _cast(value: Value, source: DType, target: DType) -> Value:
+    """An element's bits as another type of its size."""
+    if source is target:
+        return value
+    return Call("bit_cast", (trees.cast(value, source),), target)
+
+
+def round_exactly(value: Value, dtype: DType) -> Value:
+    """``value`` rounded to ``dtype`` on the way, for what else would be exact where operations are
+    interpreted: of that type, to be held like an element that is read."""
+    whole = _UNSIGNED[dtype.itemsize]
+    return _cast(_cast(value, dtype, whole), whole, dtype)
+
+
+def _split(tensor: Tensor, target: DType) -> Tensor:
+    source, whole = tensor.dtype, _UNSIGNED[tensor.dtype.itemsize]
+    part, count = _UNSIGNED[target.itemsize], source.itemsize // target.itemsize
+
+    def at(index: Index) -> Value:
+        *place, last = index
+        word = _cast(tensor.at((*place, FloorDiv(last, sympy.Integer(count)))), source, whole)
+        by = trees.index_value(Mod(last, sympy.Integer(count)) * (8 * target.itemsize))
+        shifted = trees.call("rshift", word, trees.upcast(by, whole))
+        return _cast(trees.cast(shifted, part), part, target)
+
+    return Tensor((*tensor.size[:-1], tensor.size[-1] * count), target, at, "", tensor.nodes)
+
+
+def _join(tensor: Tensor, target: DType) -> Tensor:
+    source, whole = tensor.dtype, _UNSIGNED[target.itemsize]
+    part, count = _UNSIGNED[source.itemsize], target.itemsize // source.itemsize
+    size = simplify(FloorDiv(tensor.size[-1], sympy.Integer(count)))
+
+    def at(index: Index) -> Value:
+        words = []
+        for place in range(count):
+            element = tensor.at((*index[:-1], index[-1] * count + place))
+            wide = trees.cast(_cast(element, source, part), whole)
+            by = trees.const(8 * source.itemsize * place, whole)
+            words.append(trees.call("lshift", wide, by) if place else wide)
+        joined = reduce(lambda x, y: trees.call("bitwise_or", x, y), words)
+        return _cast(joined, whole, target)
+
+    return Tensor((*tensor.size[:-1], size), target, at, "", tensor.nodes)
+
+
+def _complex_parts(b: Builder, tensor: Tensor) -> Tensor:
+    """The parts of complex numbers one after the other."""
+    parts = view_as_real(b, tensor)
+    two = sympy.Integer(2)
+    size = (*tensor.size[:-1], tensor.size[-1] * 2)
+    return parts.view(size, lambda i: (*i[:-1], FloorDiv(i[-1], two), Mod(i[-1], two)))
+
+
+def _pairs_as_complex(tensor: Tensor) -> Tensor:
+    """Neighbours as the parts of complex numbers."""
+    size = simplify(FloorDiv(tensor.size[-1], sympy.Integer(2)))
+
+    def at(index: Index) -> Value:
+        parts = (tensor.at((*index[:-1], index[-1] * 2 + which)) for which in range(2))
+        return trees.call("complex", *parts)
+
+    return Tensor((*tensor.size[:-1], size), tensor.dtype.complex, at, "", tensor.nodes)

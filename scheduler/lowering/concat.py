@@ -1,0 +1,189 @@
+"""Tensors put together from several, or extended: a masked read of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import Mod, as_expr
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import normalize_dim, slice_dim
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+_MAX_DIFFERENCES = 64  # one after the other
+
+
+def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
+    """The tensors one after the other along ``dim``, each element read from its own."""
+    first = tensors[0]
+    ends: list[Expr] = []
+    for tensor in tensors:
+        ends.append((ends[-1] if ends else _ZERO) + tensor.size[dim])
+    size = (*first.size[:dim], ends[-1], *first.size[dim + 1 :])
+
+    def read(index: Index) -> Value:
+        x = index[dim]
+        value: Value | None = None
+        for number in reversed(range(len(tensors))):
+            start = ends[number - 1] if number else _ZERO
+            at = (*index[:dim], x - start, *index[dim + 1 :])
+            own = trees.upcast(tensors[number].at(at), dtype)
+            value = (
+                own
+                if value is None
+                else trees.masked_value(trees.less_than(x, ends[number]), own, value)
+            )
+        assert value is not None
+        return value
+
+    return Tensor(size, dtype, read)
+
+
+def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+    meta = b.meta()
+    # torch lets tensors of shape [0] pass, whatever the other shapes are.
+    parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
+    at = normalize_dim(dim, len(meta.size))
+    made = concatenate(parts, at, meta.dtype)
+    for part in parts:
+        b.check_output_shape((*part.size[:at], made.size[at], *part.size[at + 1 :]))
+    return materialize(b, Tensor(meta.size, meta.dtype, made.at))
+
+
+def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+    meta = b.meta()
+    at = normalize_dim(dim, len(meta.size))
+    wide = [
+        t.view((*t.size[:at], _ONE, *t.size[at:]), lambda i: (*i[:at], *i[at + 1 :]))
+        for t in tensors
+    ]
+    made = concatenate(wide, at, meta.dtype)
+    for part in wide:
+        b.check_output_shape((*part.size[:at], made.size[at], *part.size[at + 1 :]))
+    return materialize(b, Tensor(meta.size, meta.dtype, made.at))
+
+
+def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
+    """``pad`` has (before, after) for the last dimension, then for the one before it, …"""
+    meta = b.meta()
+    before, after = _before(self, pad), _before(self, pad[1:])
+    b.check_output_shape([s + p + q for s, p, q in zip(self.size, before, after, strict=True)])
+
+    def read(index: Index) -> Value:
+        place = tuple(i - p for i, p in zip(index, before, strict=True))
+        conditions = []
+        for d, i in enumerate(place):
+            if before[d] != 0 or self.size[d] != meta.size[d]:
+                low = call("ge", trees.index_value(i), trees.index_value(0))
+                conditions += [low, trees.less_than(i, self.size[d])]
+        fill = const(value or 0, meta.dtype)
+        return trees.masked_value(trees.all_of(*conditions), self.at(place), fill)
+
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _before(tensor: Tensor, pad: tuple[Any, ...]) -> tuple[Expr, ...]:
+    """What is added before each dimension."""
+    given = [as_expr(p) for p in pad[::2]][::-1]
+    return (*(_ZERO,) * (tensor.rank - len(given)), *given)
+
+
+def pad_op(
+    b: Builder, self: Tensor, pad: tuple[Any, ...], mode: str = "constant", value: Any = None
+) -> Tensor:
+    if mode == "constant":
+        return constant_pad(b, self, pad, value)
+    meta = b.meta()
+    return self.view(meta.size, source_index(self, meta.size, pad, mode))
+
+
+def source_index(
+    tensor: Tensor, size: tuple[Expr, ...], pad: tuple[Any, ...], mode: str
+) -> Callable[[Index], Index]:
+    """From an index of the padded tensor, of ``size``, to that of the element it is a copy of."""
+    before = _before(tensor, pad)
+    if mode == "circular":
+        return _circular_index(tensor, size, before, _before(tensor, pad[1:]))
+
+    def fold(i: Expr, extent: Expr) -> Expr:
+        if mode == "replicate":
+            return sympy.Max(_ZERO, sympy.Min(i, extent - 1))
+        if mode == "reflect":
+            up = sympy.Max(i, -i)
+            return sympy.Min(up, 2 * (extent - 1) - up)
+        raise Unsupported(f"padding with mode {mode!r}")
+
+    def index(out: Index) -> Index:
+        return tuple(
+            i if p == 0 and tensor.size[d] == size[d] else fold(i - p, tensor.size[d])
+            for d, (i, p) in enumerate(zip(out, before, strict=True))
+        )
+
+    return index
+
+
+def _circular_index(
+    tensor: Tensor, size: tuple[Expr, ...], before: tuple[Expr, ...], after: tuple[Expr, ...]
+) -> Callable[[Index], Index]:
+    """Round and round what is left of each dimension where amounts are negative."""
+
+    def index(out: Index) -> Index:
+        found = []
+        for d, i in enumerate(out):
+            low, high = before[d], after[d]
+            cut, more = sympy.Max(-low, _ZERO), sympy.Max(low, _ZERO)
+            left = tensor.size[d] - cut - sympy.Max(-high, _ZERO)
+            same = low == 0 and tensor.size[d] == size[d]
+            found.append(i if same else cut + Mod(i - more, left))
+        return tuple(found)
+
+    return index
+
+
+def diff(
+    b: Builder,
+    self: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Each element less the one before it, along ``dim``."""
+    at = normalize_dim(dim, self.rank)
+    dtype = b.meta().dtype
+    if n > _MAX_DIFFERENCES:
+        raise Unsupported(f"differences of order {n}")
+    if n == 0:
+        return self
+    whole = concatenate([t for t in (prepend, self, append) if t is not None], at, dtype)
+    op = "logical_xor" if dtype is DType.BOOL else "sub"
+    for order in range(n):
+        length = whole.size[at] - 1
+        if length.is_negative:
+            return _empty_result(b, dtype)
+        later, before = (slice_dim(whole, at, start, length) for start in (_ONE, _ZERO))
+
+        def less(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
+            parts = (trees.upcast(part.at(index), dtype) for part in (later, before))
+            return call(op, *parts)
+
+        made = Tensor(later.size, dtype, less)
+        # Differences of differences read each element again: from memory, now and then.
+        whole = materialize(b, made) if order % 2 or order == n - 1 else made
+    return whole
+
+
+def _empty_result(b: Builder, dtype: DType) -> Tensor:
+    """A result without elements."""
+    zero = trees.const(0, dtype)
+    return Tensor(b.meta().size, dtype, lambda _: zero)

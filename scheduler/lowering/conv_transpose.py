@@ -1,0 +1,222 @@
+"""Transposed convolutions: each position of the result meets few windows, and only those are read.
+
+A stride of s spreads the input: between two of its elements lie s - 1 zeros. Nothing of that is
+made, or multiplied: the positions of one remainder of the stride meet the same taps of the kernel,
+so that these remainders are batches of matrix products whose windows are whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.matmul import Operand, contract
+from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.tensor import Epilogue, Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import slice_dim
+from scheduler.lowering.windows import InverseWindow, expand_to_rank
+
+_ZERO = sympy.Integer(0)
+
+
+def transposed_convolution(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    steps: tuple[Any, Any, Any],
+    groups: int,
+    size: tuple[Expr, ...],
+    dtype: DType,
+) -> Tensor:
+    """out[n, o, w * stride - padding + t * dilation] = sum over c, t of x[n, c, w] * w[c, o, t].
+
+    ``input`` [N, C, ...], ``weight`` [C, O / groups, ...], ``size`` that of the result [N, O, ...];
+    ``steps`` are stride, padding and dilation.
+    """
+    rank = weight.rank - 2
+    stride, padding, dilation = (expand_to_rank(step, rank) for step in steps)
+    view = InverseWindow(input.size[2:], weight.size[2:], stride, padding, dilation)
+    in_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    if not dtype.is_float or (groups > 1 and in_each == 1):
+        return _summed(b, input, weight, bias, view, in_each, size, dtype)
+    return _phase_convolution(b, input, weight, bias, view, groups, size, dtype)
+
+
+def plus_bias(bias: Tensor | None) -> Epilogue | None:
+    """The bias of its channel added; None without one."""
+    if bias is None:
+        return None
+    return lambda acc, index: call("add", acc, trees.upcast(bias.at(index[1:2]), acc.dtype))
+
+
+def _summed(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    view: InverseWindow,
+    in_each: Expr,
+    size: tuple[Expr, ...],
+    dtype: DType,
+) -> Tensor:
+    """With nothing for matrix instructions: one input channel a group, or integers."""
+    held = accumulator_type(dtype)
+    out_each = weight.size[1]
+
+    def read(index: Index, along: Index) -> Value:
+        windows, taps, meets = view.at(index[2:], along[1:])
+        channel = FloorDiv(index[1], out_each) * in_each + along[0]
+        x = trees.upcast(input.at((index[0], channel, *windows)), held)
+        w = trees.upcast(weight.at((channel, Mod(index[1], out_each), *taps)), held)
+        return trees.masked_value(meets, call("mul", x, w), const(0, held))
+
+    return b.reduction(
+        size,
+        (in_each, *view.taps),
+        ReductionKind.SUM,
+        read,
+        dtype=dtype,
+        accumulate=held,
+        after=plus_bias(bias),
+    )
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """One dimension of a result whose positions p are walked as ``p = step * block + phase - cut``.
+
+    Where ``step`` is 1 there is but one phase. ``size`` is what is made: ``shift`` positions before
+    the result's first, and some behind its last where the stride does not divide them.
+    """
+
+    step: int
+    shift: int
+    blocks: Expr
+
+    @property
+    def size(self) -> Expr:
+        return simplify(self.blocks * self.step)
+
+
+def _phase(view: InverseWindow, d: int, size: Expr) -> _Phase:
+    step = view.stride[d]
+    if step == 1 or view.dilation[d] != 1:
+        return _Phase(1, 0, size)
+    before = view.padding[d] % step
+    blocks = simplify(FloorDiv(size + before + step - 1, sympy.Integer(step)))
+    return _Phase(step, before, blocks)
+
+
+def _phase_convolution(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    view: InverseWindow,
+    groups: int,
+    size: tuple[Expr, ...],
+    dtype: DType,
+) -> Tensor:
+    phases = [_phase(view, d, extent) for d, extent in enumerate(size[2:])]
+    parted = [d for d, phase in enumerate(phases) if phase.step > 1]
+    batch = (
+        *((sympy.Integer(groups),) if groups > 1 else ()),
+        *(sympy.Integer(phases[d].step) for d in parted),
+    )
+    in_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    out_each = weight.size[1]
+    made = (*size[:2], *(phase.size for phase in phases))
+    zero = const(0, input.dtype)
+
+    def split(g: Index) -> tuple[Expr, dict[int, Expr]]:
+        own = g[1:] if groups > 1 else g
+        return (g[0] if groups > 1 else _ZERO), dict(zip(parted, own, strict=True))
+
+    def along(d: int, rest: dict[int, Expr], position: Expr | None, tap: Expr) -> _Candidate:
+        return _candidate(view, d, rest.get(d), position, tap)
+
+    def left(g: Index, m: Index, k: Index) -> Value:
+        group, rest = split(g)
+        met = [along(d, rest, p, t) for d, (p, t) in enumerate(zip(m[1:], k[1:], strict=True))]
+        conditions = [c for each in met for c in (*each.inside, *each.tapped)]
+        places = tuple(each.window for each in met)
+        value = input.at((m[0], group * in_each + k[0], *places))
+        return trees.masked_value(trees.all_of(*conditions), value, zero)
+
+    def right(g: Index, n: Index, k: Index) -> Value:
+        group, rest = split(g)
+        met = [along(d, rest, None, t) for d, t in enumerate(k[1:])]
+        value = weight.at((group * in_each + k[0], n[0], *(each.tap for each in met)))
+        return trees.masked_value(
+            trees.all_of(*(c for each in met for c in each.tapped)), value, const(0, weight.dtype)
+        )
+
+    def place(g: Index, m: Index, n: Index) -> Index:
+        group, rest = split(g)
+        positions = (p * phases[d].step + rest[d] if d in rest else p for d, p in enumerate(m[1:]))
+        return (m[0], group * out_each + n[0], *positions)
+
+    result = contract(
+        b,
+        problem=f"conv_transpose{len(phases)}d",
+        template="convolution",
+        batch=batch,
+        k=(in_each, *view.taps),
+        left=Operand((size[0], *(phase.blocks for phase in phases)), left),
+        right=Operand((out_each,), right),
+        size=made,
+        place=place,
+        dtype=dtype,
+        epilogue=plus_bias(bias),
+    )
+    for d, phase in enumerate(phases):
+        if phase.shift or result.size[d + 2] != size[d + 2]:
+            result = slice_dim(result, d + 2, sympy.Integer(phase.shift), size[d + 2])
+    return result
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A candidate along one dimension: its window, its tap, and what must hold of either."""
+
+    window: Expr
+    tap: Expr
+    inside: list[Value]
+    tapped: list[Value]
+
+
+def _candidate(
+    view: InverseWindow, d: int, phase: Expr | None, block: Expr | None, tap: Expr
+) -> _Candidate:
+    """``phase`` None: the positions are not parted; ``block`` None: the window is not asked for."""
+    step = sympy.Integer(view.stride[d])
+    tapped: list[Value] = []
+    if phase is not None:
+        reached = tap * step + phase
+        if Mod(view.kernel[d], step) != 0:
+            tapped.append(trees.less_than(reached, view.kernel[d]))
+        if block is None:
+            return _Candidate(_ZERO, reached, [], tapped)
+        window = block + view.padding[d] // view.stride[d] - tap
+        return _Candidate(window, reached, view.inside(d, window), tapped)
+    if block is None:
+        return _Candidate(_ZERO, tap, [], [])
+    distance = block + view.padding[d] - tap * view.dilation[d]
+    inside = []
+    if step != 1:
+        rest = trees.index_value(Mod(distance, step))
+        inside.append(call("eq", rest, trees.index_value(0)))
+    window = FloorDiv(distance, step)
+    return _Candidate(window, tap, [*inside, *view.inside(d, window)], [])

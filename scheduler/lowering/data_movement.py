@@ -1,0 +1,341 @@
+"""Tensors whose elements are others' at other places: diagonals, turned and shuffled ones, grids.
+
+What needs no arithmetic is a view (``views.py``); what is zero beside its elements is a
+masked read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import concat, indexing, matmul, reductions, scatter, trees, views
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.externs import FACTORS
+from scheduler.lowering.pointwise import convert_result, materialize
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import normalize_dim, permute, reshape
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+
+
+def rot90(b: Builder, self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """``k`` quarters of a turn from the first of two dimensions towards the second."""
+    first, second = dims
+    turns = k % 4
+    if turns == 0:
+        return self
+    if turns == 2:
+        return views.flip(b, self, (first, second))
+    flipped = views.flip(b, self, (second if turns == 1 else first,))
+    return views.transpose(flipped, first, second)
+
+
+def fliplr(b: Builder, self: Tensor) -> Tensor:
+    return views.flip(b, self, (1,))
+
+
+def flipud(b: Builder, self: Tensor) -> Tensor:
+    return views.flip(b, self, (0,))
+
+
+def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last dimension as a diagonal, zeros beside it."""
+    meta = b.meta()
+    row, column = normalize_dim(dim1, self.rank + 1), normalize_dim(dim2, self.rank + 1)
+
+    def read(i: Index) -> Value:
+        distance = trees.index_value(i[column] - i[row])
+        on_it = call("eq", distance, trees.index_value(offset))
+        rest = tuple(x for d, x in enumerate(i) if d not in (row, column))
+        place = i[row] if offset >= 0 else i[column]
+        return trees.masked_value(on_it, self.at((*rest, place)), const(0, meta.dtype))
+
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
+
+
+def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+    if self.rank == 1:
+        return diag_embed(b, self, diagonal)
+    return views.diagonal(b, self, diagonal)
+
+
+def diagflat(b: Builder, self: Tensor, offset: int = 0) -> Tensor:
+    return diag_embed(b, reshape(b, self, (product(self.size),)), offset)
+
+
+def linalg_diagonal(
+    b: Builder,
+    A: Tensor,  # noqa: N803 - torch's name
+    offset: int = 0,
+    dim1: int = -2,
+    dim2: int = -1,
+) -> Tensor:
+    return views.diagonal(b, A, offset, dim1, dim2)
+
+
+def trace(b: Builder, self: Tensor) -> Tensor:
+    """The sum of the diagonal."""
+    meta = b.meta()
+    length = sympy.Min(*self.size)
+    diagonal = self.view((length,), lambda i: (i[0], i[0]))
+    return reductions.reduce(
+        b,
+        diagonal,
+        (0,),
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=reductions.accumulator_type(meta.dtype),
+        size=meta.size,
+    )
+
+
+# Pieces. How long they are stands in the graph.
+
+
+def hsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
+    return views.split_op(b, self, 0 if self.rank == 1 else 1)
+
+
+def vsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
+    return views.split_op(b, self, 0)
+
+
+def dsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
+    return views.split_op(b, self, 2)
+
+
+# Tensors side by side.
+
+
+def _at_least_rank(b: Builder, tensor: Tensor, rank: int) -> Tensor:
+    """As ``atleast_1d``, ``atleast_2d`` and ``atleast_3d``: NumPy's places for the new ones."""
+    lacking = max(rank - tensor.rank, 0)
+    if rank == 3 and tensor.rank in (1, 2):
+        before = 1 if tensor.rank == 1 else 0
+        size = (*(_ONE,) * before, *tensor.size, _ONE)
+    else:
+        size = (*(_ONE,) * lacking, *tensor.size)
+    return reshape(b, tensor, size)
+
+
+def atleast(
+    b: Builder, self: Tensor | None = None, tensors: tuple[Tensor, ...] = ()
+) -> tuple[Tensor, ...]:
+    """``atleast_1d``, ``atleast_2d``, ``atleast_3d`` of one tensor, or of several."""
+    given = tensors if self is None else (self,)
+    return tuple(reshape(b, tensor, b.meta(k).size) for k, tensor in enumerate(given))
+
+
+def hstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    wide = tuple(_at_least_rank(b, tensor, 1) for tensor in tensors)
+    return concat.cat(b, wide, 0 if wide[0].rank == 1 else 1)
+
+
+def vstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    return concat.cat(b, tuple(_at_least_rank(b, tensor, 2) for tensor in tensors), 0)
+
+
+def dstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    return concat.cat(b, tuple(_at_least_rank(b, tensor, 3) for tensor in tensors), 2)
+
+
+def column_stack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    def column(tensor: Tensor) -> Tensor:
+        return tensor if tensor.rank > 1 else reshape(b, tensor, (product(tensor.size), _ONE))
+
+    return concat.cat(b, tuple(map(column, tensors)), 1)
+
+
+def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    """Each matrix to the right of the one before it and below it, zeros beside them."""
+    meta = b.meta()
+    blocks = [_at_least_rank(b, tensor, 2) for tensor in tensors]
+    corners = [(_ZERO, _ZERO)]
+    for block in blocks:
+        corners.append((corners[-1][0] + block.size[0], corners[-1][1] + block.size[1]))
+
+    def read(i: Index) -> Value:
+        value: Value = const(0, meta.dtype)
+        for block, corner in zip(blocks, corners, strict=False):
+            place = (i[0] - corner[0], i[1] - corner[1])
+            conditions = []
+            for x, extent in zip(place, block.size, strict=True):
+                conditions += [call("ge", trees.index_value(x), trees.index_value(0))]
+                conditions += [trees.less_than(x, extent)]
+            own = trees.upcast(block.at(place), meta.dtype)
+            value = trees.masked_value(trees.all_of(*conditions), own, value)
+        return value
+
+    b.check_output_shape(corners[-1])
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
+
+
+def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int) -> Tensor:
+    """Each tensor in as many chunks along ``dim``, padded with zeros; chunk by chunk side by
+    side."""
+    meta = b.meta()
+    at = normalize_dim(dim, tensors[0].rank)
+    chunks = as_expr(num_chunks)
+    parts = []
+    for tensor in tensors:
+        rows = FloorDiv(tensor.size[at] + chunks - 1, chunks)
+        after = product(tensor.size[at + 1 :])
+        size = (*tensor.size[:at], chunks, rows * after)
+        parts.append(_in_chunks(tensor, at, size, rows, meta.dtype))
+    made = concat.concatenate(parts, at + 1, meta.dtype)
+    b.check_output_shape(made.size)
+    return materialize(b, made)
+
+
+def _in_chunks(tensor: Tensor, at: int, size: tuple[Expr, ...], rows: Expr, dtype: DType) -> Tensor:
+    trailing = tensor.size[at + 1 :]
+
+    def read(i: Index) -> Value:
+        row, *rest = scatter.unflatten_index(i[-1], (rows, *trailing))
+        place = i[at] * rows + row
+        own = trees.upcast(tensor.at((*i[:at], place, *rest)), dtype)
+        return trees.masked_value(trees.less_than(place, tensor.size[at]), own, const(0, dtype))
+
+    return Tensor(size, dtype, read)
+
+
+def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    """All elements, one tensor after the other."""
+    dtype = b.meta().dtype
+    made = concat.concatenate(
+        [reshape(b, tensor, (product(tensor.size),)) for tensor in tensors], 0, dtype
+    )
+    b.check_output_shape(made.size)
+    return materialize(b, made)
+
+
+def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    """Rows are all combinations of one element each; the last tensor's changes fastest."""
+    if len(tensors) == 1:
+        return tensors[0]
+    rows = b.meta().size[0]
+    columns = []
+    for k, tensor in enumerate(tensors):
+        after = product(tuple(t.size[0] for t in tensors[k + 1 :]))
+        columns.append(_repeated(tensor, (rows, _ONE), after))
+    return concat.cat(b, tuple(columns), 1)
+
+
+def _repeated(tensor: Tensor, size: tuple[Expr, ...], each: Expr) -> Tensor:
+    extent = tensor.size[0]
+    return tensor.view(size, lambda i: (Mod(FloorDiv(i[0], each), extent),))
+
+
+# Shuffled channels.
+
+
+def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
+    *lead, channels, height, width = self.size
+    r = as_expr(downscale_factor)
+    n = len(lead)
+    split = reshape(b, self, (*lead, channels, FloorDiv(height, r), r, FloorDiv(width, r), r))
+    moved = permute(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return reshape(b, moved, b.meta().size)
+
+
+def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
+    batch, channels, *rest = self.size
+    number = as_expr(groups)
+    split = reshape(b, self, (batch, number, FloorDiv(channels, number), *rest))
+    return reshape(b, views.transpose(split, 1, 2), self.size)
+
+
+def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
+    """Elements by their place in the tensor laid out flat."""
+    meta = b.meta()
+    count = product(self.size)
+    whole = reshape(b, self, (count,))
+
+    def read(i: Index) -> Value:
+        return b.indirect(index, i, count, lambda x: whole.at((x,)))
+
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
+
+
+def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
+    """Column j: ``x`` to the power j, from the last column on unless ``increasing``."""
+    meta = b.meta()
+
+    def read(i: Index) -> Value:
+        power = i[1] if increasing else meta.size[1] - 1 - i[1]
+        exponent = trees.upcast(trees.index_value(power), meta.dtype)
+        return call("pow", trees.upcast(x.at(i[:1]), meta.dtype), exponent)
+
+    return materialize(b, Tensor(meta.size, meta.dtype, read))
+
+
+def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
+    """By squaring; an inverse has no kernel."""
+    meta = b.meta()
+    if not isinstance(n, int) or n < 0:
+        raise Unsupported(FACTORS.reason)  # of its inverse
+    if n == 0:
+
+        def unit(i: Index) -> Value:
+            same = call("eq", trees.index_value(i[-1]), trees.index_value(i[-2]))
+            return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
+
+        return materialize(b, Tensor(meta.size, meta.dtype, unit))
+    result: Tensor | None = None
+    square = self
+    while n:
+        if n & 1:
+            result = square if result is None else _matrix_product(b, result, square)
+        n >>= 1
+        square = _matrix_product(b, square, square) if n else square
+    assert result is not None
+    return result
+
+
+def _matrix_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
+    return matmul.product(b, "mm", left, right, left.size, left.dtype, None)
+
+
+def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    """Summed over what the size asked for does not have."""
+    meta = b.meta()
+    lead = self.rank - len(meta.size)
+    dims = tuple(
+        d for d in range(self.rank) if d < lead or (meta.size[d - lead] == 1 != self.size[d])
+    )
+    if not dims:
+        return convert_result(b, self)
+    summed = reductions.reduce(
+        b,
+        self,
+        dims,
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=reductions.accumulator_type(meta.dtype),
+    )
+    return reshape(b, summed, meta.size)
+
+
+def unsafe_masked_index(
+    b: Builder, self: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], fill: Any
+) -> Tensor:
+    """Elements where the mask holds, ``fill`` elsewhere: nothing is read there."""
+    meta = b.meta()
+    picked = indexing.index_op(b, self, indices)
+    test = views.broadcast(mask, meta.size)
+
+    def read(i: Index) -> Value:
+        condition = trees.upcast(test.at(i), DType.BOOL)
+        return trees.masked_value(condition, picked.at(i), const(fill, meta.dtype))
+
+    return materialize(b, Tensor(meta.size, meta.dtype, read))

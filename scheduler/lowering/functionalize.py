@@ -1,0 +1,156 @@
+"""In-place ops made functional: what else sees the memory that they write to.
+
+torch's views share memory; here nothing does. After an in-place op the written tensor's memory is
+a new buffer, in which the elements that the written view shows are the new ones, and every value
+that shared the old memory reads the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.facts import is_equal
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.operations import Axis
+from scheduler.ir.values import Load, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+
+_ZERO = sympy.Integer(0)
+
+
+def propagate_write(
+    b: Builder, sharing: Mapping[str, Tensor], view: Tensor, result: Tensor
+) -> dict[str, Tensor]:
+    """The values of ``sharing`` after ``result`` was written to ``view``, one of them.
+
+    Raises ``Unsupported`` where the elements of the view cannot be distinguished from the others.
+    """
+    axes, index = b.loops(view.size, "i")
+    shown = view.at(index)
+    if not isinstance(shown, Load) or shown.indirect:
+        raise Unsupported("what it writes to is no view of memory")
+    base = b.tensor(b.buffers[shown.buffer])
+    place = tuple(simplify(i, b.sizes.over(axes)) for i in shown.index)
+    outside = [name for name, tensor in sharing.items() if not _is_view_of(b, tensor, base)]
+    if outside:
+        raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
+
+    if view.buffer:  # the whole memory: what was written is all of the new one
+        new = b.realize(result)
+        return {name: _rebase(tensor, base, new) for name, tensor in sharing.items()}
+
+    def read(at: Index) -> Value:
+        try:
+            inside, where = _position(at, place, axes, base.size)
+        except Unsupported:
+            inside, where = _flat_position(b, at, place, axes, base.size)
+        found = {axis.var: i for axis, i in where.items()}
+        return trees.masked_value(
+            inside,
+            trees.upcast(result.at(tuple(found.get(i, i) for i in index)), base.dtype),
+            base.at(at),
+        )
+
+    new = b.pointwise(base.size, base.dtype, read)
+    return {name: _rebase(tensor, base, new) for name, tensor in sharing.items()}
+
+
+def _is_view_of(b: Builder, tensor: Tensor, base: Tensor) -> bool:
+    _, index = b.loops(tensor.size, "i")
+    value = tensor.at(index)
+    return isinstance(value, Load) and value.buffer == base.buffer and not value.indirect
+
+
+def _rebase(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
+    """The same elements of other memory."""
+    if tensor.buffer == base.buffer:
+        return Tensor(tensor.size, tensor.dtype, new.at, new.buffer)
+
+    def at(index: Index) -> Value:
+        value = tensor.at(index)
+        assert isinstance(value, Load)
+        return new.at(value.index)
+
+    return Tensor(tensor.size, tensor.dtype, at, "", tensor.nodes)
+
+
+def _position(
+    at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+) -> tuple[Value, dict[Axis, Expr]]:
+    """Whether an element of the memory is in a view, and where: the view's loop at each axis.
+
+    ``place`` is where the view's element lies; each of its parts must be a number, or steps along
+    one axis.
+    """
+    conditions: list[Value] = []
+    found: dict[Axis, Expr] = {}
+    for i, expr, extent in zip(at, place, size, strict=True):
+        form = affine(expr, {axis.var for axis in axes})
+        if form is None:
+            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+        moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
+        rest = i - form.rest
+        if not moving:
+            conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
+            continue
+        if len(moving) > 1 or not moving[0][1].is_Integer:
+            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+        axis, step = moving[0]
+        if step < 0:
+            rest, step = -rest, -step
+        here = FloorDiv(rest, step) if step != 1 else rest
+        if axis in found:  # a diagonal: on it where both dimensions name the same element
+            zero = trees.index_value(0)
+            conditions.append(trees.call("eq", trees.index_value(here - found[axis]), zero))
+        found[axis] = here
+        if step != 1:
+            zero = trees.index_value(0)
+            conditions.append(trees.call("eq", trees.index_value(Mod(rest, as_expr(step))), zero))
+        if rest != i or step != 1 or not is_equal(axis.size, extent):
+            conditions.append(trees.call("ge", trees.index_value(rest), trees.index_value(0)))
+            conditions.append(trees.less_than(found[axis], axis.size))
+    for axis in axes:
+        if axis not in found and axis.size != 1:
+            raise Unsupported("it writes to an expanded view")
+        found.setdefault(axis, _ZERO)
+    return trees.all_of(*conditions), found
+
+
+def _flat_position(
+    b: Builder, at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+) -> tuple[Value, dict[Axis, Expr]]:
+    """``_position`` for a view that takes the memory's elements in another shape: by their place in
+    row-major order, which must be a sum of steps along the axes, each longer than all within."""
+    strides = layout.contiguous_strides(size)
+    shown = simplify(_dot(place, strides), b.sizes.over(axes))
+    form = affine(shown, {axis.var for axis in axes})
+    steps = [(axis, form.at(axis.var)) for axis in axes] if form is not None else []
+    if form is None or not all(step.is_Integer and axis.size.is_Integer for axis, step in steps):
+        raise Unsupported(f"it writes to a view at {shown}, which is not inverted")
+    steps.sort(key=lambda pair: -abs(int(pair[1])))
+    reach = 0
+    for axis, step in reversed(steps):
+        if step <= reach:
+            raise Unsupported("it writes to an expanded, turned or overlapping view")
+        reach += int(step) * (int(axis.size) - 1)
+    left: Expr = _dot(at, strides) - form.rest
+    conditions = [trees.call("ge", trees.index_value(left), trees.index_value(0))]
+    found: dict[Axis, Expr] = {}
+    for axis, step in steps:
+        found[axis] = FloorDiv(left, step) if step != 1 else left
+        left = Mod(left, as_expr(step)) if step != 1 else _ZERO
+        conditions.append(trees.less_than(found[axis], axis.size))
+    conditions.append(trees.call("eq", trees.index_value(left), trees.index_value(0)))
+    return trees.all_of(*conditions), found
+
+
+def _dot(index: Index, strides: Index) -> Expr:
+    return sympy.Add(*(i * step for i, step in zip(index, strides, strict=True)))

@@ -1,0 +1,212 @@
+"""Elements at places that a grid says, by torch's modes and paddings; grids of affine maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.values import Cast, Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.interpolation import cubic_weights, fraction
+from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.resampling import read_at
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+_BILINEAR, _NEAREST, _CUBIC = 0, 1, 2
+_ZEROS, _BORDER, _REFLECTION = 0, 1, 2
+
+
+def _number(x: Value, value: float) -> Value:
+    return const(value, x.dtype)
+
+
+def _size_value(size: Expr, dtype: DType) -> Value:
+    return const(int(size), dtype) if size.is_Integer else Cast(trees.index_value(size), dtype)
+
+
+def _source(x: Value, size: Expr, aligned: bool) -> Value:
+    """From -1 … 1 to pixels."""
+    count = _size_value(size, x.dtype)
+    if aligned:
+        half = call("truediv", call("sub", count, _number(x, 1)), _number(x, 2))
+        return call("mul", call("add", x, _number(x, 1)), half)
+    scaled = call("mul", call("add", x, _number(x, 1)), count)
+    return call("truediv", call("sub", scaled, _number(x, 1)), _number(x, 2))
+
+
+def _clipped(x: Value, size: Expr) -> Value:
+    """Between the first and the last pixel; what is no number is the first."""
+    last = call("sub", _size_value(size, x.dtype), _number(x, 1))
+    above = call("gt", x, _number(x, 0))  # false for NaN
+    return call("where", above, call("minimum", x, last), _number(x, 0))
+
+
+def _reflected(x: Value, size: Expr, aligned: bool) -> Value:
+    """Folded at the first and last pixel, at their centres or at their outer edges."""
+    if aligned and size == 1:
+        return _number(x, 0)
+    count = _size_value(size, x.dtype)
+    low = _number(x, 0.0 if aligned else -0.5)
+    span = call("sub", count, _number(x, 1)) if aligned else count
+    away = call("abs", call("sub", x, low))
+    over = call("fmod", away, span)
+    turns = call("floor", call("truediv", away, span))
+    half = call("mul", turns, _number(x, 0.5))
+    even = call("eq", call("floor", half), half)
+    there, back = call("add", over, low), call("add", call("sub", span, over), low)
+    return call("where", even, there, back)
+
+
+def _padded(x: Value, size: Expr, padding: int, aligned: bool) -> Value:
+    if padding == _REFLECTION:
+        x = _reflected(x, size, aligned)
+    return x if padding == _ZEROS else _clipped(x, size)
+
+
+def _inside(x: Value, size: Expr) -> Value:
+    low = call("ge", x, _number(x, 0))
+    return trees.all_of(low, call("lt", x, _size_value(size, x.dtype)))
+
+
+class _Sampler:
+    """Reads of one output position; ``places`` are whole numbers held as floats."""
+
+    def __init__(self, b: Builder, input: Tensor, held: DType) -> None:
+        self.b, self.input, self.held = b, input, held
+
+    def read(self, known: Index, places: list[Value]) -> Value:
+        """The element there; 0 where a place is outside."""
+        conditions = [
+            _inside(place, size) for place, size in zip(places, self.input.size[2:], strict=True)
+        ]
+        value = self._at(
+            known, [trees.cast(self._near(p, d), DType.I64) for d, p in enumerate(places)]
+        )
+        return trees.masked_value(trees.all_of(*conditions), value, const(0, self.held))
+
+    def _near(self, place: Value, d: int) -> Value:
+        """Within what an integer holds, wherever it is."""
+        return _clipped(place, self.input.size[2 + d])
+
+    def _at(self, known: Index, places: list[Value]) -> Value:
+        if not places:
+            return trees.upcast(self.input.at(known), self.held)
+        first, *rest = places
+        size = self.input.size[len(known)]
+        return read_at(self.b, first, size, lambda i: self._at((*known, i), rest))
+
+
+def grid_sampler(
+    b: Builder,
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> Tensor:
+    """``grid`` [N, ..., 2 or 3] says where, its last coordinate along the input's first spatial
+    dimension."""
+    meta = b.meta()
+    rank = input.rank - 2
+    held = accumulator_type(input.dtype)
+    aligned = bool(align_corners)
+    if interpolation_mode not in (_BILINEAR, _NEAREST, _CUBIC) or padding_mode not in range(3):
+        raise Unsupported(f"grid_sampler with mode {interpolation_mode}, padding {padding_mode}")
+    if interpolation_mode == _CUBIC and rank != 2:
+        raise Unsupported("a cubic grid_sampler of volumes")
+    sampler = _Sampler(b, input, held)
+
+    def read(index: Index) -> Value:
+        known, spatial = index[:2], index[2:]
+        at = [
+            trees.upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), held)
+            for d in range(rank)
+        ]
+        sources = [_source(x, n, aligned) for x, n in zip(at, input.size[2:], strict=True)]
+        if interpolation_mode == _CUBIC:
+            return _cubic(sampler, known, sources, padding_mode, aligned)
+        pairs = zip(sources, input.size[2:], strict=True)
+        placed = [_padded(x, n, padding_mode, aligned) for x, n in pairs]
+        if interpolation_mode == _NEAREST:
+            return sampler.read(known, [call("round", x) for x in placed])
+        return _linear(sampler, known, placed)
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def _linear(sampler: _Sampler, known: Index, placed: list[Value]) -> Value:
+    taps = []
+    for x in placed:
+        low = call("floor", x)
+        share = call("sub", x, low)
+        one = _number(x, 1)
+        taps.append([(low, call("sub", one, share)), (call("add", low, one), share)])
+    return _weighted_sum(taps, lambda places: sampler.read(known, places))
+
+
+def _cubic(
+    sampler: _Sampler, known: Index, sources: list[Value], padding: int, aligned: bool
+) -> Value:
+    """Every one of 4 by 4 pixels is padded by itself."""
+    taps = []
+    for d, x in enumerate(sources):
+        low = call("floor", x)
+        size = sampler.input.size[2 + d]
+        places = [call("add", low, _number(x, k)) for k in (-1, 0, 1, 2)]
+        padded = [_padded(place, size, padding, aligned) for place in places]
+        weights = cubic_weights(call("sub", x, low))
+        taps.append(list(zip(padded, weights, strict=True)))
+    return _weighted_sum(taps, lambda places: sampler.read(known, places))
+
+
+def _weighted_sum(
+    taps: list[list[tuple[Value, Value]]], read: Callable[[list[Value]], Value]
+) -> Value:
+    """The weighted sum over the taps of all dimensions."""
+
+    def over(rest: list[list[tuple[Value, Value]]], places: list[Value]) -> Value:
+        if not rest:
+            return read(places)
+        total: Value | None = None
+        for place, weight in rest[0]:
+            part = call("mul", weight, over(rest[1:], [*places, place]))
+            total = part if total is None else call("add", total, part)
+        assert total is not None
+        return total
+
+    return over(taps, [])
+
+
+def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners: bool) -> Tensor:
+    """theta [N, d, d + 1] times (x, y, (z,) 1), x along the last dimension of ``size``."""
+    meta = b.meta()
+    held = accumulator_type(meta.dtype)
+    spatial = tuple(as_expr(n) for n in size[2:])
+    rank = len(spatial)
+
+    def coordinate(i: Expr, n: Expr) -> Value:
+        if align_corners:
+            if n == 1:
+                return const(0, held)
+            return fraction(2 * i - n + 1, n - 1, held)
+        return fraction(2 * i - n + 1, n, held)
+
+    def read(index: Index) -> Value:
+        batch, *places, row = index
+        total = trees.upcast(theta.at((batch, row, sympy.Integer(rank))), held)
+        for k in range(rank):
+            d = rank - 1 - k  # x comes first
+            factor = trees.upcast(theta.at((batch, row, sympy.Integer(k))), held)
+            part = call("mul", factor, coordinate(places[d], spatial[d]))
+            total = call("add", total, part)
+        return total
+
+    return b.pointwise(meta.size, meta.dtype, read)

@@ -1,0 +1,108 @@
+"""Products of groups of rows, each with a matrix of its own: a mixture of experts' products.
+
+Which group a row is of is counted once for each row; the products are sums along k, each reading
+its group's matrix. No matrix instruction is used: a tile of rows may be of several groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import reductions, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.matmul import matmul
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+
+def rows_by_group(b: Builder, input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
+    """[S, K] x [E, K, N] → [S, N], rows up to ``offs[e]`` by matrix e; rows of no group give 0."""
+    return _multiply_groups(b, input, weight, _row_groups(b, offs, input.size[0]), lambda i: i)
+
+
+def grouped_mm(
+    b: Builder,
+    self: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DType | None = None,  # noqa: ARG001 - the graph says the result's type
+) -> Tensor:
+    if bias is not None:
+        raise Unsupported("a bias of groups is not covered")
+    if self.rank == mat2.rank == 3:
+        return matmul(b, "grouped_mm", self, mat2)
+    if offs is None:
+        raise Unsupported("groups without their ends")
+    if mat2.rank == 3:
+        return _multiply_groups(b, self, mat2, _row_groups(b, offs, self.size[0]), lambda i: i)
+    if self.rank == 3:
+        columns, matrices = _transpose(mat2), _transpose(self)
+        groups = _row_groups(b, offs, columns.size[0])
+        return _multiply_groups(b, columns, matrices, groups, lambda i: i[::-1])
+    return _sums_by_group(b, self, mat2, _row_groups(b, offs, mat2.size[0]))
+
+
+def _transpose(tensor: Tensor) -> Tensor:
+    *lead, rows, columns = tensor.size
+    return tensor.view((*lead, columns, rows), lambda i: (*i[:-2], i[-1], i[-2]))
+
+
+def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
+    """[rows]: how many groups end at or before each row, which is the number of its own."""
+
+    def read(index: Index, inner: Index) -> Value:
+        ends = trees.upcast(offs.at(inner), DType.I64)
+        over = call("le", ends, trees.upcast(trees.index_value(index[0]), DType.I64))
+        return trees.upcast(over, DType.I64)
+
+    return b.reduction(
+        (rows,), offs.size, ReductionKind.SUM, read, dtype=DType.I64, accumulate=DType.I64
+    )
+
+
+def _multiply_groups(
+    b: Builder, x: Tensor, y: Tensor, groups: Tensor, place: Callable[[Index], Any]
+) -> Tensor:
+    """x [S, K] by the matrix of each row's group in y [E, K, N]; ``place`` makes the index [S, N]
+    from that of the result."""
+    meta = b.meta()
+    held = reductions.accumulator_type(meta.dtype)
+    count = y.size[0]
+
+    def read(index: Index, inner: Index) -> Value:
+        row, column = place(index)
+        group = groups.at((row,))
+        inside = call("lt", group, trees.upcast(trees.index_value(count), DType.I64))
+        weight = b.indirect(
+            groups, (row,), count, lambda e: y.at((e, inner[0], column)), wrap=False
+        )
+        product = call("mul", *(trees.upcast(v, held) for v in (x.at((row, *inner)), weight)))
+        return trees.masked_value(inside, product, const(0, held))
+
+    return b.reduction(
+        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=held
+    )
+
+
+def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
+    """x [M, K] by y [K, N] → [E, M, N], each the sum over the k of its group."""
+    meta = b.meta()
+    held = reductions.accumulator_type(meta.dtype)
+
+    def read(index: Index, inner: Index) -> Value:
+        group, row, column = index
+        own = call("eq", groups.at(inner), trees.upcast(trees.index_value(group), DType.I64))
+        parts = (x.at((row, *inner)), y.at((*inner, column)))
+        product = call("mul", *(trees.upcast(value, held) for value in parts))
+        return trees.masked_value(own, product, const(0, held))
+
+    return b.reduction(
+        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=held
+    )

@@ -1,0 +1,227 @@
+"""Which pixels of an input the pixels of a resampled output are made from, along one dimension.
+
+An output pixel i lies at ``(i + 1/2) * ratio - 1/2`` of the input, or at ``i * ratio`` where
+corners are aligned; the ratio is a quotient of integers here, so that positions are index
+expressions and their fractions exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.values import Cast, Value
+from scheduler.lowering import trees
+from scheduler.lowering.trees import call, const
+from scheduler.steps import spend
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+_DENOMINATOR = 1 << 30  # of a scale that is given as a number: products of it and a place fit i64
+_MAX_ENUMERATED = 1 << 16  # output pixels whose places are compared one by one
+_WIDE = DType.F64
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Input pixels for each output pixel: ``above / below``; ``given`` as a number, not by sizes.
+
+    ``size`` and ``made`` are the sizes of input and output, ``scale`` torch's argument.
+    """
+
+    size: Expr
+    made: Expr
+    above: Expr
+    below: Expr
+    scale: float | None
+    aligned: bool
+
+    def source(self, place: Expr) -> tuple[Expr, Expr]:
+        """Where an output pixel lies in the input: numerator and denominator."""
+        if self.aligned:
+            return place * self.above, self.below
+        return (2 * place + 1) * self.above - self.below, 2 * self.below
+
+
+def ratio(size: Expr, made: Expr, scale: float | None, aligned: bool = False) -> Ratio:
+    """The ratio of one dimension as torch takes it: ``1 / scale`` where a scale is given."""
+    if aligned:
+        one = bool(made.is_Integer and made <= 1)
+        above, below = (_ZERO, _ONE) if one else (size - 1, _at_least_one(made - 1))
+        return Ratio(size, made, above, below, None, True)
+    if scale is None or scale <= 0:
+        return Ratio(size, made, size, made, None, False)
+    exact = Fraction(1 / float(scale)).limit_denominator(_DENOMINATOR)
+    above, below = sympy.Integer(exact.numerator), sympy.Integer(exact.denominator)
+    return Ratio(size, made, above, below, float(scale), False)
+
+
+def _at_least_one(size: Expr) -> Expr:
+    return size if size.is_Integer else sympy.Max(size, _ONE)
+
+
+def fraction(above: Expr, below: Expr, dtype: DType) -> Value:
+    """A quotient of integers as a number."""
+    if below.is_Integer and above.is_Integer:
+        return const(int(above) / int(below), dtype)
+    value = Cast(trees.index_value(above), dtype)
+    divisor = (
+        const(int(below), dtype) if below.is_Integer else Cast(trees.index_value(below), dtype)
+    )
+    return call("truediv", value, divisor)
+
+
+#: Input pixels with their weights, of an output pixel.
+Taps = list[tuple[Expr, Value]]
+
+
+def linear(along: Ratio, place: Expr, dtype: DType) -> Taps:
+    """The two pixels on either side."""
+    above, below = along.source(place)
+    if not along.aligned:
+        above = sympy.Max(above, _ZERO)
+    last = along.size - 1
+    low, t = FloorDiv(above, below), fraction(Mod(above, below), below, dtype)
+    high = sympy.Min(low + 1, last)
+    if along.scale is not None:  # its last pixels may lie behind the input's last
+        low = sympy.Min(low, last)
+    return [(low, call("sub", const(1, dtype), t)), (high, t)]
+
+
+def cubic(along: Ratio, place: Expr, dtype: DType) -> Taps:
+    """Four pixels by the cubic convolution of torch (A = -3/4), the outermost repeated."""
+    above, below = along.source(place)
+    low, t = FloorDiv(above, below), fraction(Mod(above, below), below, dtype)
+    weights = cubic_weights(t)
+    last = along.size - 1
+    return [
+        (sympy.Max(_ZERO, sympy.Min(low + k - 1, last)), weight) for k, weight in enumerate(weights)
+    ]
+
+
+def cubic_weights(t: Value) -> list[Value]:
+    """Of the pixels at -1, 0, 1 and 2 for a place at ``t`` from the second."""
+    one = const(1, t.dtype)
+    other = call("sub", one, t)
+    return [
+        cubic_far(call("add", t, one), -0.75),
+        cubic_near(t, -0.75),
+        cubic_near(other, -0.75),
+        cubic_far(call("add", other, one), -0.75),
+    ]
+
+
+def _polynomial(x: Value, *factors: float) -> Value:
+    result: Value = const(factors[0], x.dtype)
+    for factor in factors[1:]:
+        result = call("mul", result, x)
+        result = call("add", result, const(factor, x.dtype)) if factor else result
+    return result
+
+
+def cubic_near(x: Value, a: float) -> Value:
+    """The cubic convolution from 0 to 1."""
+    return _polynomial(x, a + 2, -(a + 3), 0.0, 1.0)
+
+
+def cubic_far(x: Value, a: float) -> Value:
+    """From 1 to 2."""
+    return _polynomial(x, a, -5 * a, 8 * a, -4 * a)
+
+
+def nearest(along: Ratio, exact: bool, wide: bool) -> Callable[[Expr], Expr | Value]:
+    """From an output pixel to the input pixel that torch takes, rounding as its kernels do.
+
+    ``wide``: the tensor is of float64, whose positions are computed in it and rounded to float32
+    at the end; those of other types in float32. At sizes that are known the places are an integer
+    expression that gives the same; else a tree that rounds where torch does.
+    """
+    size, made, scale = along.size, along.made, along.scale
+    if size.is_Integer and made.is_Integer and 0 < int(made) <= _MAX_ENUMERATED:
+        found = _expression(int(size), int(made), scale, exact, wide)
+        if found is not None:
+            return found
+    return lambda place: _rounded(along, place, exact, wide)
+
+
+def _places(size: int, made: int, scale: float | None, exact: bool, wide: bool) -> Any:
+    """torch's own places (ATen/native/cpu/UpSampleKernel.cpp)."""
+    kind: Any = np.float64 if wide else np.float32
+    step = kind(1 / scale) if scale else kind(size) / kind(made)
+    at = np.arange(made, dtype=np.float64)
+    if exact:
+        position = ((at + 0.5) * np.float64(step) - 0.5).astype(kind) + kind(0.5)
+    else:
+        position = (at * np.float64(step)).astype(kind)
+    return np.minimum(np.floor(position.astype(np.float32)).astype(np.int64), size - 1)
+
+
+def _expression(
+    size: int, made: int, scale: float | None, exact: bool, wide: bool
+) -> Callable[[Expr], Expr] | None:
+    """An integer expression with the same places, if one of the likely ones has them."""
+    spend(1 + made // 64)
+    places = _places(size, made, scale, exact, wide)
+    step = Fraction(1 / scale) if scale else Fraction(size, made)
+    rounded = Fraction(float(np.float32(step)))
+    at = np.arange(made, dtype=object)
+    for candidate in (step.limit_denominator(1 << 12), rounded):
+        n, d = candidate.numerator, candidate.denominator
+        for more in (0, 1, (n * made * d) >> 48, (n * made) >> 23):
+            first = (n if exact else 0) + more
+            by, over = (2 * n, 2 * d) if exact else (n, d)
+            if by * made + first >= 1 << 62 or first < 0:
+                continue
+            values = np.minimum((at * by + first) // over, size - 1).astype(np.int64)
+            if np.array_equal(values, places):
+                ends = bool(((at[-1] * by + first) // over) >= size)
+                return _quotient(by, first, over, size if ends else None)
+    return None
+
+
+def _quotient(by: int, first: int, over: int, size: int | None) -> Callable[[Expr], Expr]:
+    def place(i: Expr) -> Expr:
+        found = FloorDiv(i * by + first, sympy.Integer(over))
+        return found if size is None else sympy.Min(found, sympy.Integer(size - 1))
+
+    return place
+
+
+def _rounded(along: Ratio, place: Expr, exact: bool, wide: bool) -> Value:
+    def kept(value: Value) -> Value:
+        return value if wide else call("float32_of", value)
+
+    if along.scale is not None:
+        step: Value = const(1 / along.scale, _WIDE)
+    else:
+        step = fraction(along.size, along.made, _WIDE)
+    step = kept(step)
+    at = Cast(trees.index_value(place), _WIDE)
+    if exact:
+        half = const(0.5, _WIDE)
+        position = call("mul", call("add", at, half), step)
+        position = call("add", kept(call("sub", position, half)), half)
+    else:
+        position = call("mul", at, step)
+    found = Cast(call("floor", call("float32_of", position)), DType.I64)
+    return call("minimum", found, trees.index_value(along.size - 1))
+
+
+def tap_count(along: Ratio, reach: int) -> int:
+    """Input pixels that an antialiased output pixel is made from, at most; the ratio is known."""
+    widest = max(Fraction(int(along.above), int(along.below)), Fraction(1))
+    return math.floor(2 * reach * widest) + 2
+
+
+def explicit_scales(scales: Any, rank: int) -> tuple[float | None, ...]:
+    """A scale for each dimension, None where it follows from the sizes."""
+    given = scales if isinstance(scales, tuple) else (scales,) * rank
+    return tuple(None if s is None else float(as_expr(s)) for s in given)

@@ -1,0 +1,163 @@
+"""A loop over operations, while the graph is lowered: what it carries, what it takes slices of.
+
+``Loop`` begins one where it is made; what is lowered from then on is its body, until ``end``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.functions import FloorDiv, as_expr
+from scheduler.ir.index.simplify import product, simplify
+from scheduler.ir.operations import END_SUFFIX, BufferKind, LoopBegin, LoopEnd
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Tensor
+
+#: Where a slice may begin: kernels read runs of so many bytes at once.
+ALIGNED_BYTES = 16
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+
+
+@dataclass(frozen=True)
+class LoopResult:
+    """What a loop leaves: what it carried last, and its slices as whole tensors."""
+
+    carried: tuple[Tensor, ...]
+    stacked: tuple[Tensor, ...]
+
+
+class Loop:
+    """``carried`` are what the first step gets, ``sliced`` what each step gets a slice of."""
+
+    carried: tuple[Tensor, ...]
+    sliced: tuple[Tensor, ...]
+
+    def __init__(
+        self,
+        b: Builder,
+        init: Sequence[Tensor],
+        xs: Sequence[Tensor] = (),
+        *,
+        steps: Expr | None = None,
+        first: int = 0,
+        condition: Tensor | None = None,
+    ) -> None:
+        """``init`` in memory of the loop's own (``copy_rows``). Either ``steps`` or ``condition``, one
+        boolean, says how often; ``first`` is the slice of the first step."""
+        assert (steps is None) is not (condition is None)
+        assert b.node is not None
+        self._b = b
+        self._steps = steps
+        self.carried = tuple(_buffer(b, x.size, x.dtype) for x in init)
+        wholes = [_sliceable(b, x) for x in xs]
+        self.sliced = tuple(
+            _buffer(b, x.size[1:], x.dtype, b.buffers[x.buffer].stride[1:]) for x in wholes
+        )
+        self._begin = LoopBegin(
+            name=b.operation_name(),
+            op=b.node.target,
+            node=(b.outer or b.node).name,
+            steps=steps,
+            condition="" if condition is None else condition.buffer,
+            carried=tuple((x.buffer, y.buffer) for x, y in zip(init, self.carried, strict=True)),
+            slices=tuple((x.buffer, y.buffer) for x, y in zip(wholes, self.sliced, strict=True)),
+            first=first,
+            nodes=b.nodes,
+        )
+        b.add(self._begin)
+        self._start = len(b.operations)
+        self._used: set[str] = set()
+
+    def copy_unshared(self, tensor: Tensor) -> Tensor:
+        """What the body made, in memory that nothing else of the loop is in."""
+        made = {
+            store.buffer for op in self._b.operations[self._start :] for store in op.results
+        } - self._used
+        rows = layout.contiguous_strides(tensor.size)
+        if tensor.buffer not in made or self._b.buffers[tensor.buffer].stride != rows:
+            tensor = copy_rows(self._b, tensor)
+        self._used.add(tensor.buffer)
+        return tensor
+
+    def end(
+        self, carried: Sequence[Tensor], made: Sequence[Tensor] = (), again: Tensor | None = None
+    ) -> LoopResult:
+        """After the body: what it hands on, what it makes a slice of, and whether to go on.
+
+        ``carried`` and ``made`` are results of ``copy_rows``.
+        """
+        b = self._b
+        after = tuple(_buffer(b, x.size, x.dtype) for x in carried)
+        steps = self._steps
+        stacked = [_stack(b, steps, x) for x in made] if steps is not None else []
+        b.add(
+            LoopEnd(
+                name=self._begin.name + END_SUFFIX,
+                begin=self._begin,
+                condition="" if again is None else again.buffer,
+                carried=tuple((x.buffer, y.buffer) for x, y in zip(carried, after, strict=True)),
+                slices=tuple((x.buffer, y.buffer) for x, y in zip(made, stacked, strict=True)),
+                nodes=self._begin.nodes,
+            )
+        )
+        return LoopResult(after, tuple(stacked))
+
+
+def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
+    """A copy, row by row."""
+    return b.pointwise(tensor.size, tensor.dtype, tensor.at, layout.contiguous_strides(tensor.size))
+
+
+def condition_buffer(b: Builder, made: Sequence[Tensor]) -> Tensor:
+    """What a condition's graph makes as a buffer of one boolean, which the host reads."""
+    if len(made) != 1 or any(size != 1 for size in made[0].size):
+        raise Unsupported("its condition is no tensor of one element")
+    (test,) = made
+    if test.buffer and test.dtype is DType.BOOL:
+        return test
+    value = trees.cast(test.at((_ZERO,) * test.rank), DType.BOOL)
+    return b.pointwise((), DType.BOOL, lambda _: value)
+
+
+def _buffer(
+    b: Builder, size: tuple[Expr, ...], dtype: DType, stride: tuple[Expr, ...] | None = None
+) -> Tensor:
+    rows = layout.contiguous_strides(size) if stride is None else stride
+    return b.tensor(b.buffer(dtype, size, rows))
+
+
+def _stack(b: Builder, steps: Expr, part: Tensor) -> Tensor:
+    stride = (_stride(part.size, part.dtype), *layout.contiguous_strides(part.size))
+    return _buffer(b, (steps, *part.size), part.dtype, stride)
+
+
+def _sliceable(b: Builder, x: Tensor) -> Tensor:
+    """The tensor in memory in which every slice is one run, and begins where kernels can read."""
+    buffer = b.buffers.get(x.buffer)
+    if buffer is not None and buffer.size == x.size:
+        rows = layout.dense_strides(x.size[1:], buffer.stride[1:], b.hints)
+        begins = is_multiple(buffer.stride[0] * x.dtype.itemsize, ALIGNED_BYTES)
+        made_by_loops = buffer.kind is BufferKind.INTERMEDIATE and begins
+        plain = buffer.stride[0] == product(x.size[1:])
+        if rows == buffer.stride[1:] and begins and (plain or made_by_loops):
+            return x
+    stride = (_stride(x.size[1:], x.dtype), *layout.contiguous_strides(x.size[1:]))
+    return b.pointwise(x.size, x.dtype, x.at, stride)
+
+
+def _stride(size: tuple[Expr, ...], dtype: DType) -> Expr:
+    """Elements from one slice to the next: as many as it has, up to where the next may begin."""
+    count = product(size)
+    unit = ALIGNED_BYTES // gcd(ALIGNED_BYTES, dtype.itemsize)
+    if unit == 1 or is_multiple(count, unit):
+        return count
+    return simplify(FloorDiv(count + (unit - 1), as_expr(unit)) * unit)

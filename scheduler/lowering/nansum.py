@@ -1,0 +1,58 @@
+"""Sums of what is a number: reductions of values made on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.compose import lazy_elementwise
+from scheduler.lowering.reductions import accumulator_type, normalize_dims, reduce, sum_op
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+
+def nansum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+    """The sum of what is no NaN."""
+    if not self.dtype.is_float:
+        return sum_op(b, self, dim)
+    return sum_op(b, _nan_to_zero(self), dim)
+
+
+def _nan_to_zero(tensor: Tensor) -> Tensor:
+    """With 0 in place of NaN."""
+    return lazy_elementwise(
+        (tensor,), lambda x: call("where", call("isnan", x), const(0, x.dtype), x), tensor.dtype
+    )
+
+
+def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+    """The mean of what is no NaN."""
+    meta = b.meta()
+    held = accumulator_type(meta.dtype)
+    dims = normalize_dims(dim, self.rank)
+
+    def counted(value: Value, _: Index) -> Value:
+        return call("where", call("isnan", value), const(0, held), const(1, held))
+
+    count = reduce(
+        b,
+        self,
+        dims,
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        size=meta.size,
+        before=counted,
+    )
+    return reduce(
+        b,
+        _nan_to_zero(self),
+        dims,
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+        after=lambda acc, index: call("truediv", acc, count.at(index)),
+    )

@@ -1,0 +1,60 @@
+"""Rows of sampling at places that a grid says, of windows as columns, of paddings that mirror or
+repeat, and of poolings undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.ir.ops import Elements, Op, op
+from scheduler.ir.reference import grid_sampler as ref
+from scheduler.ir.reference import padding as ref_padding
+from scheduler.ir.reference.constraints import plane_indices
+from scheduler.lowering import grid_sampler, im2col, padding
+
+_GRID = "input, grid, interpolation_mode, padding_mode, align_corners"
+_WINDOWS = "kernel_size, dilation, padding, stride"
+
+
+def _paddings() -> Iterator[Op]:
+    for start, mode in (("reflection", "reflect"), ("replication", "replicate")):
+        for rank in (1, 2, 3):
+            name = f"aten.{start}_pad{rank}d"
+            yield op(
+                name, "self, padding", padding.pad(mode), ref_padding.pad(mode), Elements.COPIED
+            )
+            yield op(
+                f"{name}_backward",
+                "grad_output, self, padding",
+                padding.pad_backward(mode),
+                ref_padding.pad_backward(mode),
+            )
+
+
+ROWS = (
+    op("aten.grid_sampler", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
+    op("aten.grid_sampler_2d", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
+    op("aten.grid_sampler_3d", _GRID, grid_sampler.grid_sampler, ref.grid_sampler),
+    op(
+        "aten.affine_grid_generator",
+        "theta, size, align_corners",
+        grid_sampler.affine_grid,
+        ref.affine_grid,
+    ),
+    op("aten.im2col", f"self, {_WINDOWS}", im2col.im2col, ref.im2col),
+    op("aten.col2im", f"self, output_size, {_WINDOWS}", im2col.col2im, ref.col2im),
+    *_paddings(),
+    op(
+        "aten.max_unpool2d",
+        "self, indices, output_size",
+        padding.max_unpool(2),
+        ref_padding.max_unpool(2),
+        requires=plane_indices(2),
+    ),
+    op(
+        "aten.max_unpool3d",
+        "self, indices, output_size, stride, padding",
+        padding.max_unpool(3),
+        ref_padding.max_unpool(3),
+        requires=plane_indices(3),
+    ),
+)

@@ -1,0 +1,91 @@
+"""Rows of ops that take a part of memory by strides or exchange a part of a tensor, and of the
+gradients of taking one."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import Elements, op
+from scheduler.ir.reference import slice_scatter as ref
+from scheduler.ir.reference import strided as ref_strided
+from scheduler.lowering import slice_scatter, strided
+
+_GRADIENT = "grad_output, input_sizes"
+_STRIDED = "size, stride, storage_offset=None"
+
+ROWS = (
+    op(
+        "aten.slice_scatter",
+        "self, src, dim=0, start=None, end=None, step=1",
+        slice_scatter.slice_scatter,
+        ref.slice_scatter,
+    ),
+    op(
+        "aten.select_scatter",
+        "self, src, dim, index",
+        slice_scatter.select_scatter,
+        ref.select_scatter,
+    ),
+    op(
+        "aten.diagonal_scatter",
+        "self, src, offset=0, dim1=0, dim2=1",
+        slice_scatter.diagonal_scatter,
+        ref.diagonal_scatter,
+    ),
+    op(
+        "aten.select_backward",
+        f"{_GRADIENT}, dim, index",
+        slice_scatter.select_backward,
+        ref.select_backward,
+    ),
+    op(
+        "aten.slice_backward",
+        f"{_GRADIENT}, dim, start, end, step",
+        slice_scatter.slice_backward,
+        ref.slice_backward,
+    ),
+    op(
+        "aten.diagonal_backward",
+        f"{_GRADIENT}, offset, dim1, dim2",
+        slice_scatter.diagonal_backward,
+        ref.diagonal_backward,
+    ),
+    op(
+        "aten.unfold_backward",
+        "grad_in, input_sizes, dim, size, step",
+        slice_scatter.unfold_backward,
+        ref.unfold_backward,
+    ),
+    op(
+        "aten.as_strided",
+        f"self, {_STRIDED}",
+        strided.as_strided,
+        ref_strided.as_strided,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.resize",
+        "self, size, *, memory_format=None",
+        strided.resize,
+        ref_strided.resize,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.resize_as",
+        "self, the_template, *, memory_format=None",
+        strided.resize,
+        ref_strided.resize,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.as_strided_copy",
+        f"self, {_STRIDED}",
+        strided.as_strided,
+        ref_strided.as_strided_copy,
+        Elements.COPIED,
+    ),
+    op(
+        "aten.as_strided_scatter",
+        f"self, src, {_STRIDED}",
+        strided.as_strided_scatter,
+        ref_strided.as_strided_scatter,
+    ),
+)

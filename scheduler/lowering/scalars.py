@@ -1,0 +1,133 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Numbers that are no tensors and no sizes: what a model computes from its sizes in floats and
+truth values, and what ``item`` reads from a tensor. Each is a tree that its users read in place.
+
+Floats are float64 and integers int64, as Python's are in torch.export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.check import node_references
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.facts import is_equal
+from scheduler.ir.values import Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Scalar, Tensor
+from scheduler.lowering.trees import call, const, upcast
+
+_ZERO = sympy.Integer(0)
+
+
+def scalar(value: Value) -> Scalar:
+    """The number of this tree."""
+    return Scalar((), value.dtype, lambda _: value)
+
+
+def scalar_tree(number: Any) -> Value:
+    """A number as a tree of its kind: float64, int64 or a truth value."""
+    if isinstance(number, Scalar):
+        return number.at(())
+    if isinstance(number, bool):
+        return const(number, DType.BOOL)
+    if isinstance(number, int | float):
+        return const(number, DType.F64 if isinstance(number, float) else DType.I64)
+    if isinstance(number, sympy.Expr):
+        return trees.index_value(number)
+    raise Unsupported(f"arithmetic on sizes with a {type(number).__name__}")
+
+
+def _promote(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """In the type that Python's arithmetic has for them."""
+    floats = any(value.dtype.is_float for value in values)
+    return tuple(upcast(value, DType.F64 if floats else DType.I64) for value in values)
+
+
+def arithmetic(op: str) -> Callable[..., Scalar]:
+    """The pointwise function of that name, of numbers or comparing them."""
+    return scalar_rule(lambda *values: call(op, *_promote(values)))
+
+
+def float_function(op: str) -> Callable[..., Scalar]:
+    """The pointwise function of that name in float64, whatever the numbers are."""
+    return scalar_rule(lambda *values: call(op, *(upcast(value, DType.F64) for value in values)))
+
+
+def logical(op: str) -> Callable[..., Scalar]:
+    """``and`` and ``or``: bit by bit where they are integers."""
+
+    def combine(*values: Value) -> Value:
+        if all(value.dtype is DType.BOOL for value in values):
+            return call(f"logical_{op}", *values)
+        return call(f"bitwise_{op}", *_promote(values))
+
+    return scalar_rule(combine)
+
+
+def to_integer(op: str) -> Callable[..., Scalar]:
+    """A float made whole by the function of that name."""
+
+    def whole(value: Value) -> Value:
+        if not value.dtype.is_float:
+            return upcast(value, DType.I64)
+        return trees.cast(call(op, value), DType.I64)
+
+    return scalar_rule(whole)
+
+
+def scalar_rule(combine: Callable[..., Value]) -> Callable[..., Scalar]:
+    """A function of the trees of the op's numbers."""
+
+    # Operators of Python call their own argument b.
+    def rule(b: Builder, /, **numbers: Any) -> Scalar:
+        given = [scalar_tree(number) for number in numbers.values()]
+        return scalar(combine(*given))
+
+    return rule
+
+
+def _select(condition: Value, yes: Value, no: Value) -> Value:
+    yes, no = _promote((yes, no))
+    return call("where", condition, yes, no)
+
+
+negative = arithmetic("neg")
+identity = scalar_rule(lambda value: value)
+to_float = scalar_rule(lambda value: upcast(value, DType.F64))
+logical_not = scalar_rule(lambda value: call("logical_not", upcast(value, DType.BOOL)))
+select = scalar_rule(_select)
+
+
+def round_op(b: Builder, number: Any, ndigits: int | None = None) -> Scalar:
+    if ndigits is not None:
+        raise Unsupported("a number rounded to digits")
+    made: Scalar = to_integer("round")(b, number=number)
+    return made
+
+
+def item(b: Builder, self: Tensor) -> Scalar:
+    """The only element of a tensor: kernels read it where they use it."""
+    value = self.at((_ZERO,) * self.rank)
+    if self.dtype.is_float:
+        return scalar(upcast(value, DType.F64))
+    return scalar(value if self.dtype is DType.BOOL else upcast(value, DType.I64))
+
+
+def is_contiguous(b: Builder, self: Tensor, memory_format: str | None = None) -> Scalar:
+    """By the strides that the export knew."""
+    if memory_format not in (None, "contiguous_format"):
+        raise Unsupported(f"whether a tensor is contiguous as {memory_format}")
+    assert b.node is not None
+    meta = b.graph.tensors[next(node_references(b.node))]
+    due = layout.contiguous_strides(meta.size)
+    dense = all(
+        size == 1 or is_equal(own, step)
+        for size, own, step in zip(meta.size, meta.stride, due, strict=True)
+    )
+    return scalar(const(dense, DType.BOOL))

@@ -1,0 +1,269 @@
+"""Searches in sorted sequences, and whether values are among others.
+
+How many elements of a sorted sequence come before a value is a sum of comparisons. A long sequence
+is searched step by step: how many of its blocks of equal length come before, then how many
+elements of the next block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, as_expr, unbacked_sizes
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees, views
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.externs import DATA_DEPENDENT_SIZE
+from scheduler.lowering.pointwise import materialize, promoted_type
+from scheduler.lowering.scans import running_reduction
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import reshape
+
+_BLOCK = 32  # elements, or blocks, that are compared in a step
+_STEPS = 4  # at most, where the length is known: 32^4 elements; the first one takes what is more
+
+
+def partition_point(
+    b: Builder, size: tuple[Expr, ...], length: Expr, before: Callable[[Index, Expr], Value]
+) -> Tensor:
+    """How many of ``length`` elements are ``before`` the value at each index; those that are come
+    first."""
+    step = _first_step(length)
+    found: Tensor | None = None
+    while True:
+        found = _refine_count(b, size, length, before, step, found)
+        if step == 1:
+            return found
+        step //= _BLOCK
+
+
+def _first_step(length: Expr) -> int:
+    """Into blocks of how many elements the sequence is cut first."""
+    if not length.is_Integer:
+        return _BLOCK
+    step = 1
+    while step * _BLOCK < int(length) and step < _BLOCK ** (_STEPS - 1):
+        step *= _BLOCK
+    return step
+
+
+def _refine_count(
+    b: Builder,
+    size: tuple[Expr, ...],
+    length: Expr,
+    before: Callable[[Index, Expr], Value],
+    step: int,
+    known: Tensor | None,
+) -> Tensor:
+    """``known`` and what further blocks of ``step`` elements come before with all of theirs."""
+    blocks = as_expr(_BLOCK) if known else FloorDiv(length + (step - 1), as_expr(step))
+    zero = const(0, DType.I64)
+
+    def read(index: Index, inner: Index) -> Value:
+        last = step * inner[0] + (step - 1)
+        if known is None:
+            inside = trees.less_than(last, length)
+            return trees.masked_value(inside, trees.upcast(before(index, last), DType.I64), zero)
+        position = call("add", known.at(index), trees.index_value(last))
+        inside = call("lt", position, trees.index_value(length))
+        here = Tensor((), DType.I64, lambda _: position)
+        holds = b.indirect(here, (), length, lambda x: before(index, x), wrap=False)
+        return trees.masked_value(inside, trees.upcast(holds, DType.I64), zero)
+
+    def after(count: Value, index: Index) -> Value:
+        elements = count if step == 1 else call("mul", count, const(step, DType.I64))
+        return elements if known is None else call("add", known.at(index), elements)
+
+    return b.reduction(
+        size,
+        (blocks,),
+        ReductionKind.SUM,
+        read,
+        dtype=DType.I64,
+        accumulate=DType.I64,
+        after=after,
+    )
+
+
+def _search(
+    b: Builder, sequence: Tensor, value: Any, right: bool, sorter: Tensor | None = None
+) -> Tensor:
+    dtype = promoted_type((sequence, value))
+    meta = b.meta()
+    length = sequence.size[-1]
+
+    def element(index: Index, x: Expr) -> Value:
+        row = index[:-1] if sequence.rank > 1 else ()
+        if sorter is None:
+            return trees.upcast(sequence.at((*row, x)), dtype)
+        chosen = b.indirect(sorter, (*row, x), length, lambda y: sequence.at((*row, y)))
+        return trees.upcast(chosen, dtype)
+
+    def sought_at(index: Index) -> Value:
+        if isinstance(value, Tensor):
+            return trees.upcast(value.at(index), dtype)
+        return const(value, dtype)
+
+    def before(index: Index, x: Expr) -> Value:
+        sought = sought_at(index)
+        holds = call("le" if right else "lt", element(index, x), sought)
+        # A NaN is the greatest: every element comes before it.
+        return call("logical_or", holds, call("isnan", sought)) if dtype.is_float else holds
+
+    if length == 0:
+        found = Tensor(meta.size, DType.I64, lambda _: const(0, DType.I64))
+    else:
+        found = partition_point(b, meta.size, length, before)
+    held = found.at
+    if meta.dtype is DType.I64:
+        return found
+    return materialize(b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(held(i), meta.dtype)))
+
+
+def searchsorted(
+    b: Builder,
+    sorted_sequence: Tensor,
+    self: Any,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+    **_: Any,
+) -> Tensor:
+    """Where each value would be put so that the sequence stays sorted."""
+    after = bool(right) if side is None else side == "right"
+    return _search(b, sorted_sequence, self, after, sorter)
+
+
+def bucketize(b: Builder, self: Any, boundaries: Tensor, right: bool = False, **_: Any) -> Tensor:
+    return _search(b, boundaries, self, bool(right))
+
+
+_FEW = 1024  # values that each element is compared with
+
+
+def isin(
+    b: Builder,
+    elements: Any = None,
+    test_elements: Any = None,
+    element: Any = None,
+    test_element: Any = None,
+    invert: bool = False,
+    **_: Any,
+) -> Tensor:
+    """Whether each element equals one of the others. A NaN equals nothing."""
+    own = elements if elements is not None else element
+    others = test_elements if test_elements is not None else test_element
+    size = b.meta().size
+    dtype = promoted_type((own, others))
+
+    def value(index: Index) -> Value:
+        return trees.upcast(own.at(index), dtype) if isinstance(own, Tensor) else const(own, dtype)
+
+    def answer(found: Value) -> Value:
+        return call("logical_not", found) if invert else found
+
+    if not isinstance(others, Tensor):
+        equal = const(others, dtype)
+        return materialize(
+            b, Tensor(size, DType.BOOL, lambda i: answer(call("eq", value(i), equal)))
+        )
+    count = product(others.size)
+    flat = reshape(b, others, (count,))
+    if count.is_Integer and int(count) > _FEW:
+        return _isin_sorted(b, size, flat, dtype, value, answer)
+    return b.reduction(
+        size,
+        (count,),
+        ReductionKind.ANY,
+        lambda i, j: call("eq", value(i), trees.upcast(flat.at(j), dtype)),
+        dtype=DType.BOOL,
+        accumulate=DType.BOOL,
+        after=lambda found, _: answer(found),
+    )
+
+
+def _isin_sorted(
+    b: Builder,
+    size: tuple[Expr, ...],
+    flat: Tensor,
+    dtype: DType,
+    value: Callable[[Index], Value],
+    answer: Callable[[Value], Value],
+) -> Tensor:
+    """The same by a search: the element at the place of a value is that value, or none is."""
+    length = flat.size[0]
+    ordered = b.sort(flat, 0)[0]
+    at = partition_point(
+        b,
+        size,
+        length,
+        lambda i, x: call("lt", trees.upcast(ordered.at((x,)), dtype), value(i)),
+    )
+
+    def read(index: Index) -> Value:
+        place = at.at(index)
+        inside = call("lt", place, trees.index_value(length))
+        here = Tensor((), DType.I64, lambda _: place)
+        found = b.indirect(
+            here,
+            (),
+            length,
+            lambda x: call("eq", trees.upcast(ordered.at((x,)), dtype), value(index)),
+            wrap=False,
+        )
+        return answer(call("logical_and", inside, found))
+
+    return materialize(b, Tensor(size, DType.BOOL, read))
+
+
+def repeat_interleave(
+    b: Builder, repeats: Any, self: Tensor | None = None, dim: Any = None, **_: Any
+) -> Tensor:
+    """Each element as many times as ``repeats`` says; without a tensor, the elements' places. How
+    often each, read from a tensor, is summed up, and each place of the result looked up there."""
+    if isinstance(repeats, int) and self is not None:
+        return views.repeat_interleave(b, repeats, self, dim)
+    meta = b.meta()
+    if not isinstance(repeats, Tensor) or any(unbacked_sizes(extent) for extent in meta.size):
+        raise Unsupported(DATA_DEPENDENT_SIZE.reason)
+    if self is None:
+        if 0 in (repeats.size[0], meta.size[0]):
+            return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+        found = _sources(b, repeats, repeats.size[0], meta.size[0])
+        return materialize(
+            b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(found(i), meta.dtype))
+        )
+    if dim is None:
+        self = views.reshape(b, self, (product(self.size),))
+    at = views.normalize_dim(0 if dim is None else dim, self.rank)
+    length = self.size[at]
+    if 0 in meta.size or length == 0:
+        return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+    source = _sources(b, repeats, length, meta.size[at])
+    places_found = Tensor(meta.size[at : at + 1], DType.I64, source)
+    read = self.at
+
+    def element(i: Index) -> Value:
+        place = i[at : at + 1]
+        return b.indirect(places_found, place, length, lambda x: read((*i[:at], x, *i[at + 1 :])))
+
+    return materialize(b, Tensor(meta.size, meta.dtype, element))
+
+
+def _sources(b: Builder, repeats: Tensor, length: Expr, size: Expr) -> Callable[[Index], Value]:
+    """Of which of ``length`` elements each of ``size`` ones is a repetition."""
+    counts = views.broadcast(views.reshape(b, repeats, (product(repeats.size),)), (length,))
+    wide = Tensor(counts.size, DType.I64, lambda i: trees.upcast(counts.at(i), DType.I64))
+    sums = running_reduction(b, wide, 0, ReductionKind.SUM, DType.I64)
+
+    def before(index: Index, x: Expr) -> Value:
+        return call("le", sums.at((x,)), trees.index_value(index[0]))
+
+    return partition_point(b, (size,), length, before).at

@@ -1,0 +1,102 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Runs of neighbouring elements, each reduced by itself: segment_reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import materialize
+from scheduler.lowering.scatter import Sources, combine, count_sources, neutral_element
+from scheduler.lowering.tensor import Index, Tensor
+
+_KINDS = {
+    "sum": ReductionKind.SUM,
+    "mean": ReductionKind.SUM,
+    "prod": ReductionKind.PROD,
+    "max": ReductionKind.MAX,
+    "min": ReductionKind.MIN,
+}
+
+
+def segment_reduce(
+    b: Builder,
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    initial: Any = None,
+    unsafe: bool = False,
+) -> Tensor:
+    """The runs along ``axis``, in each line of the dimensions before it; ``initial`` goes into
+    each of them."""
+    if reduce not in _KINDS:
+        raise Unsupported(f"a reduction by {reduce!r}")
+    ends = _ends(b, lengths, offsets)
+    segment = _segments(b, data.size[: axis + 1], ends)
+    kind, meta, held = _KINDS[reduce], b.meta(), data.dtype
+    begin = neutral_element(kind, held) if initial is None else trees.const(initial, held)
+
+    def places(i: Index) -> Sequence[Expr | Value]:
+        return (*i[:axis], segment.at(i[: axis + 1]), *i[axis + 1 :])
+
+    def inside(i: Index) -> Value:
+        most = trees.index_value(ends.size[-1])
+        return trees.call("lt", segment.at(i[: axis + 1]), most)
+
+    nothing = full(meta.size, 0, held)
+    sources = Sources(data.size, places, data.at, inside)
+    made = combine(b, nothing, kind, sources, lambda _: begin)
+    if reduce != "mean":
+        return materialize(b, made)
+    each = Sources(data.size[: axis + 1], places, data.at, inside)
+    counts = count_sources(b, meta.size[: axis + 1], each)
+    kept = trees.const(float("nan"), held) if initial is None else begin
+
+    def read(i: Index) -> Value:
+        number = counts.at(i[: axis + 1])
+        least = trees.upcast(trees.call("maximum", number, trees.const(1, number.dtype)), held)
+        some = trees.call("gt", number, trees.const(0, number.dtype))
+        return trees.call("where", some, trees.call("truediv", made.at(i), least), kept)
+
+    return materialize(b, Tensor(meta.size, held, read))
+
+
+def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
+    """Where each run ends, in each line."""
+    if offsets is not None and lengths is None:
+        later = (*offsets.size[:-1], offsets.size[-1] - 1)
+        return offsets.view(later, lambda i: (*i[:-1], i[-1] + 1))
+    if lengths is None:
+        raise Unsupported("segments by indices")
+
+    def read(i: Index) -> Value:
+        return trees.upcast(lengths.at(i), DType.I64)
+
+    return b.scan(lengths.size, lengths.rank - 1, ReductionKind.SUM, read, DType.I64)
+
+
+def _segments(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
+    """The run that each element is in: how many end at it or before."""
+
+    def places(i: Index) -> Sequence[Expr | Value]:
+        return (*i[:-1], ends.at(i))
+
+    def inside(i: Index) -> Value:
+        return trees.call("lt", trees.upcast(ends.at(i), DType.I64), trees.index_value(size[-1]))
+
+    ended = count_sources(b, size, Sources(ends.size, places, ends.at, inside))
+
+    def read(i: Index) -> Value:
+        return trees.upcast(ended.at(i), DType.I64)
+
+    return b.scan(size, len(size) - 1, ReductionKind.SUM, read, DType.I64)

@@ -1,0 +1,66 @@
+"""What a graph does with its inputs, as far as random values for them must respect it.
+
+Walks the nodes backwards, so that what is asked of a value is known before the node that makes it
+hands the demand on to its own arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
+from scheduler.ir.ops import Elements, Op
+from scheduler.ir.reference.constraints import Constraint, Required, Sizes
+from scheduler.lowering.ops import lookup_op
+
+
+def input_constraints(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Constraint]:
+    """Roles by value, of every value of which something is asked."""
+    roles: dict[str, Constraint] = {}
+    sizes = Sizes(graph, bindings)
+    gains = {
+        value.name
+        for value in graph.inputs
+        if value.kind is InputKind.PARAMETER and len(graph.tensors[value.name].size) == 1
+    }
+    for node in reversed(graph.nodes):
+        found = lookup_op(node.target)
+        if found is None:
+            continue
+        args = found.bind(node)
+        for argument, role in _required(found.op, node, args, roles, sizes, gains):
+            if isinstance(argument, Ref):
+                roles[argument.name] = roles.get(argument.name, Constraint()).merge(role)
+    return roles
+
+
+def _required(
+    op: Op,
+    node: Node,
+    args: Mapping[str, Argument],
+    roles: Mapping[str, Constraint],
+    sizes: Sizes,
+    gains: set[str],
+) -> Iterator[tuple[Argument, Constraint]]:
+    if op.requires is not None:
+        yield from op.requires(args, sizes)
+    yield from _propagated(op, node, args, roles)
+    if op.name == "aten.mul":
+        for argument in args.values():
+            if isinstance(argument, Ref) and argument.name in gains:
+                yield argument, Constraint(gain=True)
+
+
+def _propagated(
+    op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Constraint]
+) -> Required:
+    """What is asked of an op's results, as what is asked of its argument."""
+    required = Constraint()
+    for output in node.outputs:
+        required = required.merge(roles.get(output, Constraint()))
+    if op.elements is not Elements.COMPUTED:
+        source = next(iter(args.values()))
+        for part in source if isinstance(source, tuple) else (source,):
+            yield part, required
+    elif op.name == "aten.add" and required.below is not None and isinstance(args["other"], int):
+        yield args["self"], Constraint(below=required.below - max(0, args["other"]))

@@ -1,0 +1,39 @@
+"""The operands of an op that decides, in the types in which torch has it decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir import operand_types
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Argument, Ref
+from scheduler.ir.promotion import Operand
+from scheduler.ir.reference.rounding import round_to_dtype
+from scheduler.ir.reference.rule import OWN_DTYPE
+
+
+def round_operands(
+    op: str,
+    bound: Mapping[str, Argument],
+    args: Mapping[str, Any],
+    type_of: Callable[[str], DType | None],
+    result: str,
+) -> dict[str, Any]:
+    """Those of ``args``, the values of ``bound``, that are rounded before an op of this name sees
+    them. ``type_of`` gives the type of a tensor by its name; ``result`` names the op's first."""
+    if not operand_types.sees_rounded_operands(op):
+        return {}
+    tensors = {
+        name: (args[name], Operand(own, 2 if np.ndim(args[name]) else 1))
+        for name, one in bound.items()
+        if isinstance(one, Ref) and (own := type_of(one.name)) is not None
+    }
+    made: dict[str, Any] = operand_types.round_operands(
+        op, bound, tensors, type_of(result), round_to_dtype
+    )
+    if op == "aten.div":  # integers are divided in the result's type
+        made[OWN_DTYPE] = type_of(result)
+    return made
