@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from codegen_app.selectors.embedded import Embedded, Step
 from scheduler.text import one_line
-from scheduler.track.effect import Effect, effect_of, in_words
-from scheduler.track.units import Scale, figure, scale_of, times
+from scheduler.track.effect import Effect, effect_of, format_change
+from scheduler.track.units import Scale, format_ratio, format_value, scale_of
 
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
@@ -169,7 +169,7 @@ def _mark(step: Step, of: Embedded, frame: _Frame, theme: Theme) -> dict[str, ob
         "y": y,
         "before": first,
         "triangle": f"{x - 5},{foot} {x + 5},{foot} {x},{tip}",
-        "text": times(step.ratio, 2),
+        "text": format_ratio(step.ratio, 2),
         "label_y": foot - 4 if up else foot + 11,
         "colour": _colour(effect_of(step), theme),
         "title": _described(step, of),
@@ -183,8 +183,8 @@ def _colour(effect: Effect, theme: Theme) -> str:
 def _described(step: Step, of: Embedded) -> str:
     unit = of.head.unit
     return one_line(
-        f"{figure(step.before, unit)} → {figure(step.after, unit)}, {in_words(step)}"
-        f" at {step.revision}"
+        f"{format_value(step.before, unit)} → {format_value(step.after, unit)},"
+        f" {format_change(step)} at {step.revision}"
     )
 
 
@@ -234,7 +234,7 @@ def _recent(steps: Sequence[Step], now: datetime, days: int) -> list[Step]:
 def _state(of: Embedded, recent: Sequence[Step], days: int) -> tuple[str, str]:
     if of.latest is None:
         return "no points", "unknown"
-    value = figure(of.latest.value, of.head.unit)
+    value = format_value(of.latest.value, of.head.unit)
     value += " (generated)" if of.head.generated else " (emulated)" if of.head.emulated else ""
     if not of.head.is_enough:
         return f"{value} · insufficient data", "unknown"
@@ -243,9 +243,9 @@ def _state(of: Embedded, recent: Sequence[Step], days: int) -> tuple[str, str]:
     ratio = recent[-1].after / recent[0].before
     effects = [effect_of(step) for step in recent]
     if not any(effect.is_shown for effect in effects):
-        return f"{value} · {times(ratio, 2)}, {effects[-1]}", "unknown"
+        return f"{value} · {format_ratio(ratio, 2)}, {effects[-1]}", "unknown"
     worse = ratio < 1 if of.head.better == "higher" else ratio > 1
-    return f"{value} · {times(ratio, 2)} in {days} d", "worse" if worse else "better"
+    return f"{value} · {format_ratio(ratio, 2)} in {days} d", "worse" if worse else "better"
 
 
 def _badge_title(of: Embedded, recent: Sequence[Step], days: int) -> str:

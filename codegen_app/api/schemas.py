@@ -10,9 +10,9 @@ from pydantic import Field
 
 from codegen_app.selectors.comparing.comparison import Grouping
 from scheduler.results.points import fields, importer
-from scheduler.results.points.model import Context
+from scheduler.results.points.model import ImportContext
 from scheduler.stats.intervals import Bounds
-from scheduler.track.compare import Settings
+from scheduler.track.compare import CompareSettings
 
 _MOST = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
 
@@ -36,7 +36,7 @@ class Parameters(Schema):
         "", description="When it was measured, not in the future; else now or as a file says."
     )
 
-    def context(self, now: datetime) -> Context:
+    def context(self, now: datetime) -> ImportContext:
         """For the importer. Raises ``UserError`` naming the parameter."""
         stated: dict[str, Any] = {
             name: fields.as_text(getattr(self, name), name, most)
@@ -44,8 +44,8 @@ class Parameters(Schema):
         }
         for name in ("revision_at", "measured_at"):
             if text := getattr(self, name):
-                stated[name] = fields.not_in_future(fields.as_moment(text, name), now, name)
-        return Context(now=now, **stated)
+                stated[name] = fields.check_not_future(fields.as_timestamp(text, name), now, name)
+        return ImportContext(now=now, **stated)
 
 
 class LeftOutRow(Schema):
@@ -163,7 +163,7 @@ class Comparing(Schema):
     repository: str = Field("", description="Of the revisions, where several have one so named.")
     group: Grouping = Field(Grouping.GRAPH, description="What geometric means are taken by.")
     least_effect: float = Field(
-        Settings().least_effect,
+        CompareSettings().least_effect,
         ge=0,
         le=0.5,
         description="What counts as slower or faster: 0.01 is by more than 1%.",

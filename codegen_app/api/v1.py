@@ -43,7 +43,7 @@ from scheduler.outcome import MachineError, UserError
 from scheduler.results import points
 from scheduler.results.points import fields
 from scheduler.text import one_line
-from scheduler.track.compare import Settings
+from scheduler.track.compare import CompareSettings
 
 KEY_HEADER = "Idempotency-Key"
 _MOST_KEY = 200
@@ -260,11 +260,11 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     A side that is not there, or is several, is an error (422) that says what it could be.
     """
     _parameters(request, Comparing.model_fields)
-    settings = Settings(least_effect=asked.least_effect)
+    settings = CompareSettings(least_effect=asked.least_effect)
     found = compared(asked.before, asked.after, asked.repository, asked.group, settings)
     rows = found.select(asked.status or "")
     changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
-    if asked.least_effect != Settings().least_effect:
+    if asked.least_effect != CompareSettings().least_effect:
         changed["least_effect"] = str(asked.least_effect)
     url = absolute(compare_url(asked.before, asked.after, repository=asked.repository, **changed))
     return {
@@ -327,7 +327,7 @@ def _withdrawn(row: Withdrawal) -> dict[str, Any]:
 
 def _parameters(request: HttpRequest, names: Container[str]) -> None:
     """A misspelt parameter would be as if it was not there."""
-    fields.known(request.GET, names, "query")
+    fields.reject_unknown(request.GET, names, "query")
 
 
 def _key(request: HttpRequest) -> str:

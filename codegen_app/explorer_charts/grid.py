@@ -11,7 +11,7 @@ from codegen_app.explorer_charts.axes import value_axis
 from codegen_app.explorer_charts.words import in_words, short
 from codegen_app.selectors.explorer.make import MEDIAN
 from codegen_app.selectors.explorer.model import Explorer
-from scheduler.tuning.trials.slices import Group
+from scheduler.tuning.trials.slices import TrialGroup
 
 
 def grid(found: Explorer) -> Figure | None:
@@ -21,7 +21,7 @@ def grid(found: Explorer) -> Figure | None:
     shown = found.grid
     is_median = found.cell == MEDIAN
 
-    def value(cell: Group | None) -> float | None:
+    def value(cell: TrialGroup | None) -> float | None:
         return None if cell is None else cell.median if is_median else cell.best
 
     times = [[value(cell) for cell in row] for row in shown.cells]
@@ -69,7 +69,7 @@ def grid(found: Explorer) -> Figure | None:
     return plain(go.Figure([heat, others], layout))
 
 
-def _cell_text(cell: Group | None, time: float | None) -> str:
+def _cell_text(cell: TrialGroup | None, time: float | None) -> str:
     if cell is None:
         return ""
     failed = sum(cell.others.values())

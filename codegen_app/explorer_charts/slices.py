@@ -11,7 +11,7 @@ from codegen_app.charts import Figure, plain
 from codegen_app.explorer_charts.axes import six_digits, time_axis, time_title, value_axis
 from codegen_app.explorer_charts.words import in_words, short
 from codegen_app.selectors.explorer.model import Explorer
-from scheduler.tuning.trials.slices import Group
+from scheduler.tuning.trials.slices import TrialGroup
 
 
 def slices(found: Explorer) -> Figure | None:
@@ -48,7 +48,7 @@ def slices(found: Explorer) -> Figure | None:
     return plain(go.Figure(traces, layout))
 
 
-def _box(name: str, groups: Sequence[tuple[int, Group]], axis: str) -> go.Box:
+def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.Box:
     ends = ("best", "lower", "median", "upper", "worst")
     low, lower, median, upper, high = (
         [six_digits(getattr(g, end)) for _, g in groups] for end in ends
@@ -86,6 +86,6 @@ def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float]
     )
 
 
-def _counted(one: Group) -> str:
+def _counted(one: TrialGroup) -> str:
     failed = sum(one.others.values())
     return f"{one.n}" + (f"<br>✕{failed}" if failed else "")

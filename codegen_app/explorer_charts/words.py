@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.tuning.trials.slices import Group
+from scheduler.tuning.trials.slices import TrialGroup
 
 
 def short(text: str, most: int = 90) -> str:
@@ -11,7 +11,7 @@ def short(text: str, most: int = 90) -> str:
     return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def in_words(one: Group) -> str:
+def in_words(one: TrialGroup) -> str:
     """How many trials there are, their times, and what became of those without one."""
     others = ", ".join(f"{count} {state}" for state, count in one.others.items())
     timed = f"n = {one.n}"

@@ -6,7 +6,7 @@ from django import forms
 
 from codegen_app.forms.address import AddressForm, Number, Text
 from codegen_app.selectors.comparing.comparison import NAMES, Grouping
-from scheduler.track.compare import Settings
+from scheduler.track.compare import CompareSettings
 
 
 class RevisionsForm(AddressForm):
@@ -31,7 +31,7 @@ class RevisionsForm(AddressForm):
         return Grouping(self.cleaned_data.get("group") or Grouping.GRAPH)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> CompareSettings:
         """Of the comparison."""
         least = self.cleaned_data.get("least_effect")
-        return Settings() if least is None else Settings(least_effect=least)
+        return CompareSettings() if least is None else CompareSettings(least_effect=least)

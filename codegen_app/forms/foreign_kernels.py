@@ -9,7 +9,7 @@ from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 
 from codegen_app.services import foreign_kernels
-from scheduler.cycles.launches.reading import MOST_BYTES, read_launch
+from scheduler.cycles.launches.parser import MOST_BYTES, read_launch
 from scheduler.outcome import UserError
 from scheduler.targets import Board
 

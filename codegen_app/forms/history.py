@@ -104,7 +104,7 @@ class HistoryForm(AddressForm):
         """A moment."""
         text = self.cleaned_data["until"]
         try:
-            return fields.as_moment(text, "until") if text else None
+            return fields.as_timestamp(text, "until") if text else None
         except UserError as error:
             raise forms.ValidationError(str(error)) from None
 

@@ -156,8 +156,8 @@ class Candidate(models.Model):
     ``reason`` and ``detail`` say why it was rejected, ``reason`` of the chosen one what decided and
     whether it serves since. ``chosen`` marks the winner of its problem in
     this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
-    decision. ``modelled`` is what the model says of it (``scheduler/tuning/modelled.py``): in a run
-    of modelled times in place of a result, in a measured one what its order came from.
+    decision. ``modelled`` is what the model says of it (``scheduler/tuning/modelled_time.py``): in
+    a run of modelled times in place of a result, in a measured one what its order came from.
     """
 
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
 from codegen_app.selectors.alerting import Worst, worst_changes
-from scheduler.track.effect import in_words
+from scheduler.track.effect import format_change
 
 MOST = 100
 OPEN = "open"
@@ -72,7 +72,7 @@ def _title(row: Alert, worst: Worst | None) -> str:
     kind = row.get_kind_display().capitalize() + (" (generated)" if row.is_generated else "")
     if row.kind == AlertKind.MISSING:
         return f"{kind}: {row.series}"
-    size = f" up to {in_words(worst)}" if worst is not None else ""
+    size = f" up to {format_change(worst)}" if worst is not None else ""
     return f"{kind} in {row.n_series} series{size} since {row.revision}"
 
 

@@ -35,7 +35,7 @@ class Place:
         moment, _, number = text.rpartition("_")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise UserError("after: take the “next” of the page before")
-        return Place(fields.as_moment(moment, "after"), int(number))
+        return Place(fields.as_timestamp(moment, "after"), int(number))
 
 
 def series_page(

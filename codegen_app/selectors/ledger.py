@@ -23,14 +23,14 @@ from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.ledger import (
     LEDGER_SCHEMA,
     CandidateState,
+    CurvePoint,
     Entry,
     Operand,
-    Point,
     autotune_text,
     state_of,
 )
-from scheduler.tuning.modelled import Modelled, from_json
-from scheduler.tuning.oracle.log import modelled_text
+from scheduler.tuning.modelled.log import modelled_text
+from scheduler.tuning.modelled_time import ModelledTime, from_json
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Curve:
 
     node: str
     problem: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
 
 def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
@@ -196,7 +196,7 @@ def _build_facts(build: Build) -> dict[str, Any]:
     }
 
 
-def modelled_of(row: Candidate) -> Modelled | None:
+def modelled_of(row: Candidate) -> ModelledTime | None:
     """What the model says of a candidate; None where it was not asked, or of another version of
     Kiln, which says other things."""
     with suppress(UserError):

@@ -10,9 +10,9 @@ from codegen_app.selectors.resource_use import ResourceUse
 from codegen_app.selectors.tables import Column, Kind
 from scheduler.benchmark.metrics import METRICS, TIME
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.stats.intervals import LEAST_SAMPLES
+from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 
-_INTERVAL = f"95%; of fewer than {LEAST_SAMPLES} samples the range; sorted by its fast end"
+_INTERVAL = f"95%; of fewer than {MIN_INTERVAL_SAMPLES} samples the range; sorted by its fast end"
 
 Row = TypeVar("Row")
 

@@ -16,7 +16,7 @@ from scheduler.ir.bindings import format_bindings
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 from scheduler.stats.settings import Settings
 from scheduler.track.resources import target_of
-from scheduler.track.units import figure
+from scheduler.track.units import format_value
 
 LEAST_POINTS = Settings().least_before + 1
 """Fewer points than that say nothing of changes."""
@@ -100,7 +100,7 @@ class Reading:
 
     @property
     def text(self) -> str:
-        return figure(self.value, self.unit)
+        return format_value(self.value, self.unit)
 
     @property
     def interval(self) -> str:
@@ -123,7 +123,7 @@ class Reading:
 
     @property
     def _ends(self) -> tuple[str, str]:
-        return figure(self.low or 0.0, self.unit), figure(self.high or 0.0, self.unit)
+        return format_value(self.low or 0.0, self.unit), format_value(self.high or 0.0, self.unit)
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class Moved:
 
     @property
     def before_text(self) -> str:
-        return figure(self.before, self.unit)
+        return format_value(self.before, self.unit)
 
     @property
     def after_text(self) -> str:
-        return figure(self.after, self.unit)
+        return format_value(self.after, self.unit)
 
 
 def head_of(series: Series) -> SeriesHead:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from codegen_app.models import Withdrawal
-from scheduler.track.units import figure
+from scheduler.track.units import format_value
 
 MOST = 200
 
@@ -45,7 +45,7 @@ def _rows(found: QuerySet[Withdrawal], unit: str) -> tuple[WithdrawalRow, ...]:
         WithdrawalRow(
             datum=row.datum_id,
             datum_url=row.datum.get_absolute_url(),
-            figure=figure(row.datum.value, unit),
+            figure=format_value(row.datum.value, unit),
             revision=str(row.datum.revision),
             place=row.datum.at,
             reason=row.reason,

@@ -20,11 +20,11 @@ from codegen_app.models import OPEN_STATES, ForeignKernel, State
 from codegen_app.services import artifacts, audit, queue, work
 from scheduler import targets
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.kernel_file import KernelFile, read_kernels
-from scheduler.cycles.launches.reading import read_launch
-from scheduler.cycles.untrusted import Limits, model_untrusted
+from scheduler.cycles.launches.parser import read_launch
+from scheduler.cycles.untrusted import ProcessLimits, model_untrusted
 from scheduler.outcome import MachineError, Stage, UserError
 from scheduler.targets import Board
 from scheduler.text import identifier, shortened
@@ -114,10 +114,10 @@ def _done(row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str])
         path = Path(folder) / f"{stem}{_suffix(row.name)}"
         path.write_bytes(artifacts.read(row.file))
         kernels = read_kernels(path, targets.find(row.target), text.function, cancellation)
-    function = kernels.one(text.function)
+    function = kernels.select_kernel(text.function)
     listing = artifacts.store(kernels.listing.encode(), ".s")
     phase["phase"] = MODELLING
-    limits = Limits(settings.FOREIGN_KERNEL_SECONDS, settings.FOREIGN_KERNEL_MEMORY_BYTES)
+    limits = ProcessLimits(settings.FOREIGN_KERNEL_SECONDS, settings.FOREIGN_KERNEL_MEMORY_BYTES)
     only = KernelFile(kernels.name, kernels.listing, (function,))
     report = model_untrusted(only, board, row.launch, limits, cancellation)
     return {
@@ -125,7 +125,7 @@ def _done(row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str])
         "function": function,
         "version": report.version,
         "listing": listing,
-        "report": artifacts.store(record.write(report), ".json"),
+        "report": artifacts.store(report_json.write(report), ".json"),
         "low_us": report.time_us.low,
         "time_us": report.time_us.mid,
         "high_us": report.time_us.high,

@@ -17,7 +17,7 @@ from codegen_app.services.series import Stored
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.track import sides
 from scheduler.track.facts import facts_of, point_of
-from scheduler.track.generated import GeneratedSeries, history
+from scheduler.track.generated import GeneratedSeries, generate_history
 from scheduler.track.generated_label import LABEL
 
 SERIES = 20
@@ -29,7 +29,11 @@ _EVERY = timedelta(days=1)
 @transaction.atomic
 def store(series: int = SERIES, seed: int = 0) -> Stored:
     """Add a generated history, the same for the same seed; what is here is left as it is."""
-    made = {key.digest: (key, one) for one in history(series, seed) for key in [_key(one, seed)]}
+    made = {
+        key.digest: (key, one)
+        for one in generate_history(series, seed)
+        for key in [_key(one, seed)]
+    }
     known = set(
         Series.objects.filter(digest__in=made, points__gt=0).values_list("digest", flat=True)
     )

@@ -13,7 +13,7 @@ from codegen_app.models import ApiToken, Batch, Source
 from codegen_app.services import series, tokens
 from codegen_app.services.remeasuring import requests
 from scheduler.results.points import importer
-from scheduler.results.points.model import Context
+from scheduler.results.points.model import ImportContext
 
 
 class KeyReusedError(Exception):
@@ -21,7 +21,7 @@ class KeyReusedError(Exception):
 
 
 def receive(
-    token: ApiToken, key: str, body: bytes, context: Context, parameters: Mapping[str, Any]
+    token: ApiToken, key: str, body: bytes, context: ImportContext, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Store what was sent, or give the answer of before for the very same under the same key.
 

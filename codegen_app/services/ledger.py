@@ -23,7 +23,7 @@ from codegen_app.models import (
 )
 from codegen_app.services import audit, queue, waiting, work
 from scheduler.outcome import Stage
-from scheduler.targets.modelled import PREFIX
+from scheduler.targets.modelled import DEVICE_PREFIX
 
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
@@ -44,7 +44,7 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
     ready = TuningTask.objects.filter(
         searches | ~Exists(waits), state=State.QUEUED, run__state__in=OPEN_STATES
     )
-    modelled = Q(run__device__startswith=PREFIX)
+    modelled = Q(run__device__startswith=DEVICE_PREFIX)
     return ready.filter(
         modelled if target == waiting.MODELLED else Q(run__target=target) & ~modelled
     )

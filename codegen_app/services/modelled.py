@@ -19,13 +19,13 @@ from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.targets.modelled import PREFIX
+from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.ledger import CandidateState
-from scheduler.tuning.modelled import Modelled, from_json
-from scheduler.tuning.oracle.cache import ModelCache
-from scheduler.tuning.oracle.run import emulation_for, model_workers_at_most
-from scheduler.tuning.oracle.workers import ModelWorkers
-from scheduler.tuning.start import NOWHERE, Line, Start, start_of
+from scheduler.tuning.modelled.cache import ModelCache
+from scheduler.tuning.modelled.run import emulation_for, max_model_workers
+from scheduler.tuning.modelled.workers import ModelWorkers
+from scheduler.tuning.modelled_time import ModelledTime, from_json
+from scheduler.tuning.warm_start import COLD_START, LedgerLine, WarmStart, build_warm_start
 
 _PRIORITY = 25  # as of builds that a tuning run waits for
 
@@ -41,7 +41,7 @@ def tools(device: DeviceInfo) -> Iterator[tuple[RemoteBuilds, ModelWorkers]]:
 
     cache = ModelCache(compilers.code_cache().root)
     models = ModelWorkers(
-        settings.MODEL_PROCESSES or model_workers_at_most(), cache, settings.MODEL_LIMIT_S
+        settings.MODEL_PROCESSES or max_model_workers(), cache, settings.MODEL_LIMIT_S
     )
     emulations = RemoteBuilds(request)
     try:
@@ -65,14 +65,14 @@ def listing_of(build: Built) -> Path:
     return artifacts.local_folder(row.listing, name) / name
 
 
-def start(task: TuningTask) -> Start:
+def start(task: TuningTask) -> WarmStart:
     """The latest modelled times of a task's problem at its sizes, for its target; the task says
     from then on whose they are."""
     source, lines = start_lines(task)
-    return start_of(source, lines) if source else NOWHERE
+    return build_warm_start(source, lines) if source else COLD_START
 
 
-def start_lines(task: TuningTask) -> tuple[str, list[Line]]:
+def start_lines(task: TuningTask) -> tuple[str, list[LedgerLine]]:
     """The same as it stands in the rows, with what people call the run that they are of; "" and
     nothing where there is none."""
     if task.begins_with is None:
@@ -85,7 +85,7 @@ def start_lines(task: TuningTask) -> tuple[str, list[Line]]:
     return f"run {earlier.run_id}", list(_lines(earlier, list(rows.select_related("kernel"))))
 
 
-def of_kernel(task: TuningTask, kernel: str) -> Modelled | None:
+def of_kernel(task: TuningTask, kernel: str) -> ModelledTime | None:
     """What the task's order came from, of one kernel."""
     if task.begins_with_id is None:
         return None
@@ -102,13 +102,13 @@ def _latest(task: TuningTask) -> TuningTask | None:
         state=State.DONE,
         run__target=task.run.target,
         run__bindings=task.run.bindings,
-        run__device__startswith=PREFIX,
+        run__device__startswith=DEVICE_PREFIX,
         candidates__modelled__isnull=False,
     )
     return found.order_by("-pk").first()
 
 
-def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[Line]:
+def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[LedgerLine]:
     for row in rows:
         if row.kernel is None:
             continue
@@ -116,7 +116,7 @@ def _lines(task: TuningTask, rows: list[Candidate]) -> Iterator[Line]:
             modelled = from_json(row.modelled)
         except UserError:  # of another version of Kiln, which says other things
             continue
-        yield Line(
+        yield LedgerLine(
             problem=task.title,
             bindings=task.run.bindings,
             kernel=row.kernel.name,

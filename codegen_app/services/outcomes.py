@@ -14,10 +14,10 @@ from codegen_app.services import environments, history, selections
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.decision import what_decided
-from scheduler.tuning.modelled import Modelled
-from scheduler.tuning.modelled import to_json as modelled_to_json
-from scheduler.tuning.problems import Call, TuningProblem
+from scheduler.tuning.decision import decision_reason
+from scheduler.tuning.modelled_time import ModelledTime
+from scheduler.tuning.modelled_time import to_json as modelled_to_json
+from scheduler.tuning.problems import ProblemCall, TuningProblem
 
 
 def record_result(
@@ -45,7 +45,7 @@ def record_result(
     return result
 
 
-def record_modelled(candidate: Candidate, modelled: Modelled, reason: str = "") -> None:
+def record_modelled(candidate: Candidate, modelled: ModelledTime, reason: str = "") -> None:
     """The candidate's modelled time; it has no result, since nothing was measured. ``reason``: why
     it is not preferred, or is in spite of others."""
     Candidate.objects.filter(pk=candidate.pk).update(
@@ -56,7 +56,7 @@ def record_modelled(candidate: Candidate, modelled: Modelled, reason: str = "") 
     )
 
 
-def keep_modelled(candidate: Candidate, modelled: Modelled) -> None:
+def keep_modelled(candidate: Candidate, modelled: ModelledTime) -> None:
     """What was modelled of a candidate before it was measured."""
     Candidate.objects.filter(pk=candidate.pk).update(modelled=modelled_to_json(modelled))
 
@@ -100,7 +100,7 @@ def _say_why(
 ) -> None:
     others = max(0, len(tied) - 1)
     samples = len(result.samples_ns)
-    decided = what_decided(others, is_default=chosen.position == 0, samples=samples)
+    decided = decision_reason(others, is_default=chosen.position == 0, samples=samples)
     reason = "; ".join(filter(None, (decided, why)))
     Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
 
@@ -115,7 +115,7 @@ def describe_call(task: TuningTask, problem: TuningProblem) -> None:
     TuningTask.objects.filter(pk=task.pk).update(**fields_of_call(problem.call))
 
 
-def fields_of_call(call: Call) -> dict[str, Any]:
+def fields_of_call(call: ProblemCall) -> dict[str, Any]:
     """What a task keeps of its call."""
     return {
         "title": call.title[:300],

@@ -16,7 +16,13 @@ from codegen_app.services import history, series
 from codegen_app.services.result_kernels import RecordedKernels
 from scheduler.benchmark.metrics import TIME
 from scheduler.outcome import UserError
-from scheduler.results.model import CandidateRecord, KernelText, RunRecord, TaskRecord, Timed
+from scheduler.results.model import (
+    CandidateRecord,
+    KernelText,
+    MeasurementRecord,
+    RunRecord,
+    TaskRecord,
+)
 from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
 
 Past = Sequence[tuple[int, RunRecord]]
@@ -88,7 +94,7 @@ def _add(
                 raise UserError(f"tasks[{place}].{error}") from None
 
 
-def _timed(task: TaskRecord) -> Iterator[tuple[CandidateRecord, Timed]]:
+def _timed(task: TaskRecord) -> Iterator[tuple[CandidateRecord, MeasurementRecord]]:
     for one in task.candidates:
         if one.chosen and one.timed is not None and one.build is not None:
             yield one, one.timed
@@ -99,7 +105,7 @@ def _measured_at(run: RunRecord) -> datetime:
     return datetime.fromisoformat(run.finished_at)
 
 
-def _point(run: RunRecord, timed: Timed, rows: _Kernel) -> Point:
+def _point(run: RunRecord, timed: MeasurementRecord, rows: _Kernel) -> Point:
     assert run.revision is not None
     device, time = run.devices[timed.device], timed.metrics[TIME]
     step = -(-len(timed.samples_ns) // MOST_SAMPLES)
@@ -129,7 +135,7 @@ def _point(run: RunRecord, timed: Timed, rows: _Kernel) -> Point:
     )
 
 
-def _conditions(run: RunRecord, timed: Timed, rows: _Kernel) -> dict[str, object]:
+def _conditions(run: RunRecord, timed: MeasurementRecord, rows: _Kernel) -> dict[str, object]:
     device = run.devices[timed.device]
     return history.conditions(
         rows.kernel,

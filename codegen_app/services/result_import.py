@@ -31,14 +31,14 @@ from codegen_app.services.result_kernels import RecordedKernels, lists
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
-from scheduler.results.checks import check_moments
+from scheduler.results.checks import check_timestamps
 from scheduler.results.model import (
     CandidateRecord,
     KernelText,
+    MeasurementRecord,
     Results,
     RunRecord,
     TaskRecord,
-    Timed,
 )
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -73,7 +73,7 @@ def record(
     with_sources: bool = False,
 ) -> Imported:
     """The same of what was read before; ``what`` names it in errors."""
-    check_moments(results, timezone.now(), what)
+    check_timestamps(results, timezone.now(), what)
     texts = results.kernels if with_sources else {}
     new: list[TuningRun] = []
     with transaction.atomic():
@@ -211,7 +211,7 @@ class _Run:
         return None if one.at_s is None else self._since + timedelta(seconds=one.at_s)
 
     def _result(
-        self, task: TuningTask, kernel: GeneratedKernel, build: Build, timed: Timed
+        self, task: TuningTask, kernel: GeneratedKernel, build: Build, timed: MeasurementRecord
     ) -> BenchmarkResult:
         device = self._record.devices[timed.device]
         measured = Measurement(

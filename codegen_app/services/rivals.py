@@ -8,7 +8,7 @@ from codegen_app.models import BenchmarkResult, Candidate, GeneratedKernel, Sele
 from codegen_app.selectors.measurements import ENOUGH_SAMPLES, Measured, differs, measured
 from codegen_app.selectors.serving import results_with
 from scheduler.stats.intervals import bounds_text
-from scheduler.track.units import figure
+from scheduler.track.units import format_value
 
 
 def compared(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, str]:
@@ -86,7 +86,7 @@ def _run_of(result: BenchmarkResult) -> str:
 
 def _figures(result: BenchmarkResult) -> str:
     median, low, high = (
-        figure(ns, "ns") for ns in (result.median_ns, result.low_ns, result.high_ns)
+        format_value(ns, "ns") for ns in (result.median_ns, result.low_ns, result.high_ns)
     )
     n = len(result.samples_ns)
     return f"{median} ({bounds_text(n, low, high)}, n {n})"

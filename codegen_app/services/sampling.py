@@ -28,7 +28,7 @@ from scheduler import targets
 from scheduler.build.recipe import builds as can_build
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import MachineError, Stage, UserError
-from scheduler.tuning.problems import Call, call_of
+from scheduler.tuning.problems import ProblemCall, call_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Sample:
     callers: tuple[tuple[int, TemplateCaller], ...]
     offered: int
     rejected: tuple[Mapping[str, Any], ...]
-    call: Call | None
+    call: ProblemCall | None
 
 
 def samples(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, Sample]:
@@ -72,7 +72,7 @@ def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sam
     )
 
 
-def _call(run: TuningRun, node: TemplateNode, offered: engine.Offered) -> Call | None:
+def _call(run: TuningRun, node: TemplateNode, offered: engine.Offered) -> ProblemCall | None:
     """What the run measures of the node. A worker elsewhere has no rows to write it into."""
     schedule = engine.scheduled(run.graph.file.digest).schedule
     default = next(iter(offered.callers.values()))

@@ -45,12 +45,17 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import Shape
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.assignment import Assignment, Decided, Prepared, work_on
+from scheduler.tuning.assignment import (
+    Assignment,
+    AssignmentResult,
+    PreparedSchedule,
+    run_assignment,
+)
 from scheduler.tuning.budget import Meter
-from scheduler.tuning.compiling import CompilePool
-from scheduler.tuning.known import Known
+from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState, Entry
-from scheduler.tuning.oracle.run import tune_modelled
+from scheduler.tuning.modelled.run import tune_modelled
+from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
 from scheduler.tuning.tuner import Event, TuningResult
@@ -64,7 +69,7 @@ def search(
     """Do a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
     run, digest = task.run, task.run.graph.file.digest
     scheduled = engine.scheduled(digest)
-    prepared = Prepared(
+    prepared = PreparedSchedule(
         scheduled.schedule, scheduled.backend, engine.scheduling_for(digest, run.target)
     )
     desk = _Rows(task, scheduled, device, cancellation)
@@ -76,7 +81,7 @@ def search(
         budgets.share_of_budget(task),
     )
     tuning = desk.model if device.modelled else None
-    decided = work_on(assignment, prepared, desk, device, cancellation, tuning)
+    decided = run_assignment(assignment, prepared, desk, device, cancellation, tuning)
     record(task, decided, worked.fields(), device)
 
 
@@ -240,7 +245,7 @@ def planned_with(task: TuningTask) -> dict[str, Candidate]:
 
 def record(
     task: TuningTask,
-    decided: Decided,
+    decided: AssignmentResult,
     spent: Mapping[str, Any],
     device: DeviceInfo,
 ) -> None:
@@ -350,14 +355,16 @@ def seen_before(task: TuningTask) -> dict[str, Measurement | Rejected]:
     }
 
 
-def known(target: str, template: str) -> list[Known]:
+def known(target: str, template: str) -> list[PriorResult]:
     """Winners of other problems on such a device, the newest first."""
     winners = Candidate.objects.filter(
         chosen=True, task__run__target=target, task__shape__template=template, result__isnull=False
     )
     newest = winners.order_by("-pk").values_list("task__shape", "config", "kernel__template")
     return [
-        Known(Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config, own or "")
+        PriorResult(
+            Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config, own or ""
+        )
         for shape, config, own in newest[:_KNOWN_AT_MOST]
     ]
 

@@ -23,7 +23,7 @@ from codegen_app.services import audit, detection
 from codegen_app.services.detecting.replay import DEFAULTS, Found
 from codegen_app.services.detecting.rhythm import allowed_gap, hours_of
 from scheduler.outcome import UserError
-from scheduler.track.units import figure
+from scheduler.track.units import format_value
 
 MOST_TRIED = 20_000
 """Points of a series that a page tries a threshold on, the latest, while somebody waits."""
@@ -273,8 +273,8 @@ def _tried(change: Change | Found, effect: str, revision: str, unit: str) -> Tri
         effect=effect,
         at=change.at,
         revision=revision,
-        before=figure(change.before, unit),
-        after=figure(change.after, unit),
+        before=format_value(change.before, unit),
+        after=format_value(change.after, unit),
         ratio=change.ratio,
         low=change.low,
         high=change.high,

@@ -16,7 +16,7 @@ from scheduler.runtime.instructions import check_measures
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
-from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, find_strategy
 
 NO_LIMIT = Budget()
 MAX_PRIORITY = 100
@@ -51,7 +51,7 @@ def start_run(
     that was rejected.
     """
     _check_limits(budget, priority)
-    strategy_named(strategy)
+    find_strategy(strategy)
     if is_modelled(device):
         device = _modelled(device, target)
     check_measures(device)

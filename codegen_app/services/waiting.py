@@ -22,13 +22,13 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import work
-from scheduler.targets.modelled import PREFIX
+from scheduler.targets.modelled import DEVICE_PREFIX
 
 #: What stands for the architecture in queues of runs of modelled times: any machine takes those.
 MODELLED = "model"
 #: Of a tuning task: the architecture, or what stands for it, whose queue it waits in.
 MEASURED_ON = Case(
-    When(run__device__startswith=PREFIX, then=Value(MODELLED)), default=F("run__target")
+    When(run__device__startswith=DEVICE_PREFIX, then=Value(MODELLED)), default=F("run__target")
 )
 
 Rows = QuerySet[Any]

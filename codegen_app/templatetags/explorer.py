@@ -16,7 +16,7 @@ from codegen_app.addresses import changed
 from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.trials.parameters import UNNAMED
-from scheduler.tuning.trials.slices import Grid, Group
+from scheduler.tuning.trials.slices import Grid, TrialGroup
 
 register = template.Library()
 _GLYPHS = {
@@ -73,7 +73,7 @@ def json_text(value: Any) -> SafeString:
 
 
 @register.filter
-def grid_rows(grid: Grid) -> Iterable[tuple[str, tuple[Group | None, ...]]]:
+def grid_rows(grid: Grid) -> Iterable[tuple[str, tuple[TrialGroup | None, ...]]]:
     """The rows of a grid with their values."""
     return zip(grid.rows, grid.cells, strict=True)
 

@@ -12,7 +12,7 @@ from codegen_app.selectors.pages.history import MOST_BESIDE, HistoryPage
 from codegen_app.selectors.tracked import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
 from scheduler.track import units
-from scheduler.track.effect import Levels, Step, counts_of, effect_of, interval_of
+from scheduler.track.effect import Levels, Step, effect_of, format_counts, format_interval
 
 register = template.Library()
 
@@ -20,25 +20,25 @@ register = template.Library()
 @register.filter
 def figure(value: float | None, unit: str) -> str:
     """With its unit: ``12.34 µs``; nothing for None."""
-    return "" if value is None else units.figure(value, unit)
+    return "" if value is None else units.format_value(value, unit)
 
 
 @register.filter
 def ratio(value: float | None) -> str:
     """After by before with its sign; nothing for None."""
-    return "" if value is None else units.times(value)
+    return "" if value is None else units.format_ratio(value)
 
 
 @register.filter
 def ratio_interval(moved: Levels | None) -> str:
     """The 95% interval of a change's ratio, or that too little is known for one."""
-    return "" if moved is None else interval_of(moved)
+    return "" if moved is None else format_interval(moved)
 
 
 @register.filter
 def both_counts(moved: Levels | None) -> str:
     """How many values before and after."""
-    return "" if moved is None else counts_of(moved)
+    return "" if moved is None else format_counts(moved)
 
 
 @register.simple_tag
@@ -48,9 +48,8 @@ def moved(change: Step | None) -> SafeString | str:
         return ""
     effect = effect_of(change)
     css = f"{effect} {'up' if change.ratio > 1 else 'down'}" if effect.is_shown else "same"
-    title = (
-        f"{effect}: 95% interval of after / before: {interval_of(change)}; n = {counts_of(change)}"
-    )
+    interval, counts = format_interval(change), format_counts(change)
+    title = f"{effect}: 95% interval of after / before: {interval}; n = {counts}"
     return format_html(
         '<span class="delta {}" title="{}">{}</span>', css, title, ratio(change.ratio)
     )

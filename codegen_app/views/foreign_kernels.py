@@ -28,7 +28,7 @@ from codegen_app.server import bodies
 from codegen_app.services import foreign_kernels, packing
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.outcome import UserError
 
 
@@ -110,7 +110,7 @@ def foreign_report(_request: HttpRequest, pk: int) -> HttpResponse:
     report = report_of(pk)
     if report is None:
         raise Http404(f"kernel {pk} has no report")
-    return HttpResponse(record.write(report), content_type="application/json")
+    return HttpResponse(report_json.write(report), content_type="application/json")
 
 
 @login_required

@@ -16,7 +16,7 @@ from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
 from codegen_app.selectors.pages.listing import FunctionRow, LoopRow
 from codegen_app.views.instructions import help_address
 from codegen_app.views.page import Crumb, found, respond
-from scheduler.isa.instructions import titles
+from scheduler.isa.instructions import kind_titles
 
 
 def kernel(
@@ -111,7 +111,7 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "blocks": _blocks(page, whole),
         "of": address.text("of"),
         **_of_listing(page, only),
-        "kinds": titles(page.words),
+        "kinds": kind_titles(page.words),
         "roofline": charts.roofline(page.limits),
     }
 

@@ -21,7 +21,7 @@ from codegen_app.selectors.modelled.view import view_of
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
-from scheduler.isa.instructions import titles
+from scheduler.isa.instructions import kind_titles
 
 #: Of a listing that is put into one page, which has ten times as many bytes.
 OFFLINE_MAX_BYTES = 4 << 20
@@ -103,7 +103,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
         {
             "page": page,
             "code": codeview.offline(page),
-            "kinds": titles(page.words),
+            "kinds": kind_titles(page.words),
             "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
             "script": mark_safe(_static("js/offline.js")),  # noqa: S308
         },

@@ -14,7 +14,7 @@ from codegen_app.selectors.modelled.rows import report_of
 from codegen_app.services.modelling import asking
 from codegen_app.views.kernel import kernel as kernel_view
 from codegen_app.views.permissions import actor, needs
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.outcome import UserError
 
 
@@ -55,7 +55,7 @@ def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
     report = report_of(pk)
     if report is None:
         raise Http404(f"modelling {pk} has no report: model the kernel again from its page")
-    return HttpResponse(record.write(report), content_type="application/json")
+    return HttpResponse(report_json.write(report), content_type="application/json")
 
 
 @needs(permissions.BUILD)

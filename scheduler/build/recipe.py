@@ -13,7 +13,7 @@ from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Diagnostic, Toolchain
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
-from scheduler.targets.registry import backend_of, part
+from scheduler.targets.registry import backend_of, load_part
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
     """The recipe of the target's backend for sources that are called so; for those of its base
     scheduling where no name is given. ``UserError`` where the backend builds no such sources."""
     backend = backend_of(target)
-    recipe: Recipe = part(backend.recipe)
+    recipe: Recipe = load_part(backend.recipe)
     if source_file in ("", recipe.source_file):
         return recipe
-    others: Iterable[Recipe] = map(part, backend.recipes)
+    others: Iterable[Recipe] = map(load_part, backend.recipes)
     found = next((one for one in others if one.source_file == source_file), None)
     if found is None:
         raise UserError(f"nothing builds {source_file} for {target.name}: choose another target")
@@ -127,7 +127,9 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
 def builds(target: Target, source_file: str) -> bool:
     """Whether anything builds such sources for the target."""
     backend = backend_of(target)
-    return any(part(one).source_file == source_file for one in (backend.recipe, *backend.recipes))
+    return any(
+        load_part(one).source_file == source_file for one in (backend.recipe, *backend.recipes)
+    )
 
 
 def library_of(build: Build) -> Path:

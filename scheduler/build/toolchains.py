@@ -26,7 +26,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.files import LACKS
 from scheduler.outcome import MachineError, UserError
 from scheduler.targets import Target
-from scheduler.targets.registry import backend_of, backends, part
+from scheduler.targets.registry import backend_of, backends, load_part
 
 Found: TypeAlias = Toolchain | AbsentToolchain
 
@@ -55,12 +55,12 @@ class Search:
 def find_all(search: Search) -> tuple[Found, ...]:
     """Every backend's compilers, in order of preference, or why one is not there."""
     finders = dict.fromkeys(backend.compilers for backend in backends())
-    return tuple(dict.fromkeys(found for finder in finders for found in part(finder)(search)))
+    return tuple(dict.fromkeys(found for finder in finders for found in load_part(finder)(search)))
 
 
 def find_for(target: Target, search: Search) -> tuple[Found, ...]:
     """The compilers of the target's backend, as ``find_all``."""
-    found: tuple[Found, ...] = part(backend_of(target).compilers)(search)
+    found: tuple[Found, ...] = load_part(backend_of(target).compilers)(search)
     return found
 
 

@@ -19,7 +19,7 @@ from scheduler.limits import RENDERING_STEPS
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.steps import LimitError, counted
 from scheduler.targets import Target
-from scheduler.targets.registry import backend_of, backends, part, targets_of
+from scheduler.targets.registry import backend_of, backends, load_part, targets_of
 
 TemplateTable: TypeAlias = Mapping[GroupKind, type[KernelTemplate]]
 
@@ -385,7 +385,7 @@ def scheduling_for(
     (reference,) = by_scheduling or ("",)
     if not reference:
         raise ValueError("a schedule needs at least one target")
-    factory: SchedulingFactory = part(reference)
+    factory: SchedulingFactory = load_part(reference)
     base = factory(schedule, tuple(targets))
     return with_competitors(base, targets, any_language=any_language)
 
@@ -402,7 +402,7 @@ def with_competitors(
     others: list[BaseScheduling] = []
     absent: list[RejectedConfig] = []
     for name in shared:
-        factory: type[BaseScheduling] = part(name)
+        factory: type[BaseScheduling] = load_part(name)
         reason = next(filter(None, map(factory.obstacle, targets)), "")
         if reason:
             absent.append(RejectedConfig(factory.__name__, (), Rejected(Stage.RULE, reason)))

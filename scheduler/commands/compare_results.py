@@ -11,9 +11,16 @@ from scheduler.files import write_whole
 from scheduler.outcome import UserError
 from scheduler.results.file import read
 from scheduler.results.model import Results
-from scheduler.track.compare import Comparison, Measured, Row, Settings, Status, compare
-from scheduler.track.recorded import measured
-from scheduler.track.report import markdown, summary, why
+from scheduler.track.compare import (
+    CompareSettings,
+    Comparison,
+    MeasuredSeries,
+    SeriesRow,
+    Status,
+    compare,
+)
+from scheduler.track.report import explain_difference, markdown, summary
+from scheduler.track.result_series import series_from_results
 
 FAIL_ON = {
     "regression": (Status.SLOWER,),
@@ -36,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--least-effect",
         type=float,
-        default=Settings().least_effect,
+        default=CompareSettings().least_effect,
         metavar="PART",
         help="what counts as slower or faster: 0.01 is by more than 1%% (%(default)s)",
     )
@@ -50,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.least_effect < 1:
         raise UserError("--least-effect: a part of the time from 0 to 1 is needed, 0.01 for 1%")
     results = read(arguments.before), read(arguments.after)
-    sides = measured(results[0]), measured(results[1])
-    settings = Settings(least_effect=arguments.least_effect)
+    sides = series_from_results(results[0]), series_from_results(results[1])
+    settings = CompareSettings(least_effect=arguments.least_effect)
     comparison = compare(*sides, settings)
     reasons = _reasons(comparison, *sides)
     if arguments.markdown:
@@ -76,13 +83,17 @@ def _title(path: Path, results: Results) -> str:
 
 
 def _reasons(
-    comparison: Comparison, before: tuple[Measured, ...], after: tuple[Measured, ...]
+    comparison: Comparison, before: tuple[MeasuredSeries, ...], after: tuple[MeasuredSeries, ...]
 ) -> dict[str, str]:
     old, new = ({one.series: one for one in side} for side in (before, after))
     moved = {Status.SLOWER, Status.FASTER}
 
-    def reason(row: Row) -> str:
-        return why(old[row.series], new[row.series]) if row.status in moved else row.reason
+    def reason(row: SeriesRow) -> str:
+        return (
+            explain_difference(old[row.series], new[row.series])
+            if row.status in moved
+            else row.reason
+        )
 
     return {row.series: reason(row) for row in comparison.rows}
 

@@ -9,12 +9,19 @@ from pathlib import Path
 from scheduler.bundle.reader import read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_line, print_progress
-from scheduler.cycles.bundles import modelled_kernels
-from scheduler.cycles.facade import TARGETS
+from scheduler.cycles.bundles import model_bundle
 from scheduler.cycles.kernel_file import model_file, read_kernels
-from scheduler.cycles.launches.reading import read_launch
-from scheduler.cycles.record import to_json
-from scheduler.cycles.report import Band, Figures, LaunchReport, Pipe, Reason, Report
+from scheduler.cycles.kernel_model import TARGETS
+from scheduler.cycles.launches.parser import read_launch
+from scheduler.cycles.report import (
+    Band,
+    InstructionFigures,
+    LaunchReport,
+    Pipe,
+    Report,
+    StallReason,
+)
+from scheduler.cycles.report_json import to_json
 from scheduler.ir.bindings import check_backed, check_bindings, hint_bindings, parse_bindings
 from scheduler.isa.listing import Instruction
 from scheduler.isa.rocm.reader import GPU
@@ -101,7 +108,7 @@ def _of_bundle(
         check_backed(given)
         check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
     found = []
-    for kernel, listing, report in modelled_kernels(
+    for kernel, listing, report in model_bundle(
         bundle, target, board, hint_bindings(symbols, given), arguments.kernel
     ):
         print_progress(f"{shortened(kernel)}: {report.sampled}")
@@ -148,7 +155,7 @@ def _launch(launch: LaunchReport, instructions: Sequence[Instruction]) -> Iterat
         yield f"  note: {note}"
 
 
-def _stall(figures: Figures, instruction: Instruction, whole: float) -> str:
+def _stall(figures: InstructionFigures, instruction: Instruction, whole: float) -> str:
     reason = max(figures.reasons, key=lambda one: figures.reasons[one], default=None)
     text = f"{instruction.mnemonic} {instruction.operands}"
     line = f"line {instruction.source_line}: " if instruction.source_line else ""
@@ -166,7 +173,7 @@ def _lines(instructions: Sequence[Instruction], first: int, last: int) -> str:
     return f" of lines {min(lines)} to {max(lines)}" if lines else ""
 
 
-def _shares(found: Mapping[Pipe, float] | Mapping[Reason, float]) -> str:
+def _shares(found: Mapping[Pipe, float] | Mapping[StallReason, float]) -> str:
     ordered = sorted(found.items(), key=lambda each: -each[1])
     return ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= _SMALL) or "none"
 

@@ -10,8 +10,8 @@ from scheduler.build.toolchains import Found
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.targets import Target, find, names
-from scheduler.targets.model import Figure
-from scheduler.targets.words import Words
+from scheduler.targets.model import HardwareFigure
+from scheduler.targets.terms import Terms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _by_maker(known: list[Target]) -> dict[tuple[Words, tuple[Figure, ...]], list[Target]]:
+def _by_maker(known: list[Target]) -> dict[tuple[Terms, tuple[HardwareFigure, ...]], list[Target]]:
     """Targets that have the same figures, under the same words."""
-    found: dict[tuple[Words, tuple[Figure, ...]], list[Target]] = {}
+    found: dict[tuple[Terms, tuple[HardwareFigure, ...]], list[Target]] = {}
     for target in known:
         key = target.words, target.hardware.figures
         found.setdefault(key, []).append(target)

@@ -30,19 +30,19 @@ from scheduler.ir.graph import Graph
 from scheduler.lowering import coverage
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
-from scheduler.results.collect import Circumstances, collect
+from scheduler.results.collect import RunContext, collect_results
 from scheduler.results.model import Compiler
 from scheduler.results.origin import origin_now
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
 from scheduler.targets.modelled import is_modelled
-from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
+from scheduler.tuning.buckets import ShapeBucket, parse_buckets, unique_problems
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
+from scheduler.tuning.fusion_comparison import FusionComparison, compare_fusion, unfuse_all
 from scheduler.tuning.ledger import write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 from scheduler.tuning.tuner import TuningResult
-from scheduler.tuning.unfused import FusionComparison, compare_fusion, unfuse_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +176,7 @@ def _write_results(
     """What another installation can import."""
     target = find(device.target)
     toolchain = options.toolchain_for(arguments)(target)
-    circumstances = Circumstances(
+    circumstances = RunContext(
         origin=origin_now(arguments.commit),
         graph=graph,
         device=device,
@@ -187,7 +187,7 @@ def _write_results(
         started=started,
         others=_others(arguments, result, target),
     )
-    results = collect(result, circumstances, {node.name for node in plan.nodes})
+    results = collect_results(result, circumstances, {node.name for node in plan.nodes})
     results_file.write(arguments.out / layout.RESULTS, results)
 
 
@@ -226,7 +226,7 @@ def _problems(
     with options.named("--node"):
         for sizes in (bindings, *(dict(bucket.bindings) for bucket in buckets)):
             problems += find_problems(plan, backend, target, sizes, arguments.node)
-    problems = without_repeats(problems)
+    problems = unique_problems(problems)
     if not arguments.try_unfused:
         return problems, {}
     if is_modelled(arguments.device):

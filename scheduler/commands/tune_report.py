@@ -13,7 +13,7 @@ from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.outcome import Rejected
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.ledger import CandidateState, Entry, best_of_backends, legacy_state
-from scheduler.tuning.oracle.log import band_text
+from scheduler.tuning.modelled.log import band_text
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 
 
@@ -24,7 +24,7 @@ def facts_of(result: TuningResult) -> dict[str, Any]:
         "compiles": result.compiles,
         "measurements": result.measurements,
         "ended": result.ended,
-        **({"known": result.known} if result.known else {}),
+        **({"known": result.from_cache} if result.from_cache else {}),
     }
 
 
@@ -89,7 +89,7 @@ def report(
         backends = best_of_backends(problem.entries)
         if len(backends) > 1:
             print_progress(f"{problem.problem.node.name}: {', '.join(map(str, backends))}")
-    known = f" ({result.known} of them before)" if result.known else ""
+    known = f" ({result.from_cache} of them before)" if result.from_cache else ""
     print_progress(
         f"{result.measurements} {times}{known}, {result.compiles} compiled in {meter.seconds:.1f} s"
         + (f"; {result.ended}" if result.ended else "")

@@ -21,15 +21,15 @@ from scheduler.runtime.modelled import modelled_device
 from scheduler.targets import Target, find
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Meter, parse_seconds
-from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.known import from_ledger
-from scheduler.tuning.oracle.cache import ModelCache
-from scheduler.tuning.oracle.run import emulation_for, model_workers_at_most, tune_modelled
-from scheduler.tuning.oracle.workers import ModelWorkers
+from scheduler.tuning.compile_pool import LocalCompilePool
+from scheduler.tuning.modelled.cache import ModelCache
+from scheduler.tuning.modelled.run import emulation_for, max_model_workers, tune_modelled
+from scheduler.tuning.modelled.workers import ModelWorkers
+from scheduler.tuning.prior_results import read_prior_results
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions, tune
-from scheduler.tuning.start import NOWHERE, Start, read_start
 from scheduler.tuning.tuner import Event, TuningResult
+from scheduler.tuning.warm_start import COLD_START, WarmStart, read_warm_start
 
 
 def device_named(device_id: str) -> DeviceInfo:
@@ -45,14 +45,14 @@ def device_named(device_id: str) -> DeviceInfo:
         device.close()
 
 
-def start_from(arguments: argparse.Namespace, device: DeviceInfo) -> Start:
+def start_from(arguments: argparse.Namespace, device: DeviceInfo) -> WarmStart:
     """What ``--from`` names. Raises ``UserError`` where that orders nothing here."""
     if arguments.start is None:
-        return NOWHERE
+        return COLD_START
     with options.named("--from"):
         if device.modelled:
             raise UserError(f"{device.id} measures nothing that could begin with modelled times")
-        start = read_start(arguments.start)
+        start = read_warm_start(arguments.start)
         start.check_for(find(device.target).emulates or device.target)
     return start
 
@@ -63,7 +63,7 @@ def search(
     problems: Sequence[TuningProblem],
     device: DeviceInfo,
     meter: Meter,
-    start: Start,
+    start: WarmStart,
     on_event: Callable[[Event], None],
 ) -> TuningResult:
     """The decisions of a run on that device."""
@@ -71,7 +71,7 @@ def search(
     how = SearchOptions(
         strategy=arguments.strategy,
         seed=arguments.seed,
-        known=[one for path in arguments.known for one in from_ledger(path)],
+        known=[one for path in arguments.known for one in read_prior_results(path)],
         start=start,
     )
     if device.modelled:
@@ -95,7 +95,7 @@ def _modelled(
         limit_s = parse_seconds(arguments.model_limit)
     emulation = emulation_for(device)
     models = ModelWorkers(
-        min(arguments.jobs or usable_processors(), model_workers_at_most()),
+        min(arguments.jobs or usable_processors(), max_model_workers()),
         ModelCache(options.code_cache(arguments).root),
         limit_s,
     )
@@ -112,8 +112,8 @@ def _modelled(
     )
 
 
-def _compilers(arguments: argparse.Namespace, target: Target) -> Compilers:
-    return Compilers(
+def _compilers(arguments: argparse.Namespace, target: Target) -> LocalCompilePool:
+    return LocalCompilePool(
         target,
         options.toolchain_for(arguments),
         options.code_cache(arguments),

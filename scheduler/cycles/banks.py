@@ -32,7 +32,7 @@ Addresses = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Rule:
+class BankRule:
     """How LDS serves one kind of access: the lanes that go together, and how many banks they
     meet."""
 
@@ -40,7 +40,7 @@ class Rule:
     banks: int
 
 
-def _runs(lanes: int, together: int) -> Groups:
+def _consecutive_groups(lanes: int, together: int) -> Groups:
     return tuple(tuple(range(first, first + together)) for first in range(0, lanes, together))
 
 
@@ -57,7 +57,7 @@ _CDNA4_WIDE = (_quads(0, 12, 20, 24), _quads(4, 8, 16, 28))
 
 
 @lru_cache(maxsize=256)
-def rule(processor: str, width: int, reads: bool) -> Rule:
+def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     """How an access of ``width`` bytes a lane is served (of an instruction with two addresses a
     lane: each of the two). Widths of less than a word count as one, 12 bytes as 16."""
     rdna = processor.startswith(("gfx10", "gfx11", "gfx12"))
@@ -66,13 +66,13 @@ def rule(processor: str, width: int, reads: bool) -> Rule:
     doubled = processor == "gfx950" and reads and width != 12
     if words == 4 and reads:
         if doubled:
-            return Rule(_both_halves(_CDNA4_WIDE), 2 * _BANKS)
+            return BankRule(_both_halves(_CDNA4_WIDE), 2 * _BANKS)
         if not rdna:
-            return Rule(_both_halves(_CDNA3_WIDE), _BANKS)
+            return BankRule(_both_halves(_CDNA3_WIDE), _BANKS)
         if processor.startswith("gfx11"):
-            return Rule(_CDNA3_WIDE, _BANKS)
+            return BankRule(_CDNA3_WIDE, _BANKS)
     banks = 2 * _BANKS if doubled else _BANKS
-    return Rule(_runs(lanes, min(lanes, banks // words)), banks)
+    return BankRule(_consecutive_groups(lanes, min(lanes, banks // words)), banks)
 
 
 def cycles(
@@ -80,17 +80,17 @@ def cycles(
 ) -> npt.NDArray[np.int64]:
     """Cycles of the banks for each of [n, lanes] accesses of ``width`` bytes a lane at byte
     addresses (negative: the lane is off). Atomic operations on the same word go one by one."""
-    served = rule(processor, width, reads)
+    served = bank_rule(processor, width, reads)
     words = -(-width // _WORD)
     order = np.array(served.groups)  # [groups, lanes of a group]
     first = addresses[:, order] // _WORD  # [n, groups, lanes]
     touched = first[..., None] + np.arange(words)
     touched = np.where((addresses[:, order] < 0)[..., None], _NOTHING, touched)
     touched = touched.reshape(*touched.shape[:2], -1)
-    return np.asarray(_most_in_a_bank(touched, served.banks, atomic).sum(axis=1))
+    return np.asarray(_max_words_per_bank(touched, served.banks, atomic).sum(axis=1))
 
 
-def _most_in_a_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDArray[np.int64]:
+def _max_words_per_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDArray[np.int64]:
     """The most different words that a bank must give, for [n, groups, words] → [n, groups]; at
     least 1 where there is any."""
     words = np.sort(touched, axis=2)
@@ -106,13 +106,13 @@ def _most_in_a_bank(touched: Addresses, banks: int, atomic: bool) -> npt.NDArray
 
 def without_conflicts(processor: str, active: int, width: int, *, reads: bool) -> int:
     """Cycles that so many lanes would take where each group's lanes meet different banks."""
-    served = rule(processor, width, reads)
+    served = bank_rule(processor, width, reads)
     groups = -(-active // len(served.groups[0]))
     return max(1, groups)
 
 
 @dataclass(frozen=True)
-class Served:
+class BankCost:
     """Cycles of the banks for one access, and without conflicts."""
 
     cycles: int
@@ -123,40 +123,44 @@ class Served:
         return self.cycles / self.free
 
 
-def served(processor: str, access: Access, *, reads: bool, atomic: bool = False) -> Served:
+def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = False) -> BankCost:
     """One access as it was traced, both of its addresses."""
     total = free = 0
     for addresses in (access.addresses, access.second):
         if addresses is not None:
             (one,) = cycles(
-                *(processor, spread(processor, [access], [addresses]), access.bytes),
+                *(processor, lane_addresses(processor, [access], [addresses]), access.bytes),
                 reads=reads,
                 atomic=atomic,
             )
             total += int(one)
-            free += _free(processor, access.lanes, access.bytes, reads)
-    return Served(max(1, total), max(1, free))
+            free += _conflict_free_groups(processor, access.lanes, access.bytes, reads)
+    return BankCost(max(1, total), max(1, free))
 
 
-def _free(processor: str, lanes: npt.NDArray[np.int64], width: int, reads: bool) -> int:
+def _conflict_free_groups(
+    processor: str, lanes: npt.NDArray[np.int64], width: int, reads: bool
+) -> int:
     """Groups that have a lane switched on."""
-    groups = group_of(processor, width, reads)
+    groups = lane_groups(processor, width, reads)
     return len(np.unique(groups[lanes])) if lanes.size else 0
 
 
 @lru_cache(maxsize=256)
-def group_of(processor: str, width: int, reads: bool) -> npt.NDArray[np.int64]:
+def lane_groups(processor: str, width: int, reads: bool) -> npt.NDArray[np.int64]:
     """The number of the group that each lane is in."""
-    groups = rule(processor, width, reads).groups
+    groups = bank_rule(processor, width, reads).groups
     found = np.zeros(sum(map(len, groups)), np.int64)
     for number, group in enumerate(groups):
         found[list(group)] = number
     return found
 
 
-def spread(processor: str, accesses: Sequence[Access], addresses: Sequence[Addresses]) -> Addresses:
+def lane_addresses(
+    processor: str, accesses: Sequence[Access], addresses: Sequence[Addresses]
+) -> Addresses:
     """Addresses [n, lanes of a wave], -1 for lanes that are off."""
-    lanes = len(group_of(processor, _WORD, True))
+    lanes = len(lane_groups(processor, _WORD, True))
     found = np.full((len(accesses), lanes), -1, np.int64)
     for row, (access, given) in enumerate(zip(accesses, addresses, strict=True)):
         found[row, access.lanes] = given

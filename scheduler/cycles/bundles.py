@@ -9,8 +9,8 @@ from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of
 from scheduler.codegen import layout
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
-from scheduler.cycles.facade import Limits, model_kernel
-from scheduler.cycles.problem import launches_at
+from scheduler.cycles.kernel_model import Limits, model_kernel
+from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import Report
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
@@ -18,7 +18,7 @@ from scheduler.outcome import UserError
 from scheduler.targets import Board, Target
 
 
-def modelled_kernels(
+def model_bundle(
     bundle: Bundle,
     target: Target,
     board: Board,
@@ -38,7 +38,7 @@ def modelled_kernels(
             continue
         entry = manifest.kernels[name]
         request = request_of(manifest, call, target.name, bindings)
-        problem = (name, _problem(request))
+        problem = (name, _request_key(request))
         if problem in done:
             continue
         done.add(problem)
@@ -47,7 +47,7 @@ def modelled_kernels(
             raise UserError(f"the bundle was not built for {target.name}: {name} has no listing")
         listing = file.read_text("utf-8")
         workspace = evaluate(entry.workspace_bytes, request.numbers)
-        launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
+        launches, memory = prepare_launches(entry.launches, request, workspace_bytes=workspace)
         sizes = {key: int(value) for key, value in bindings.items()}
         yield (
             name,
@@ -61,7 +61,7 @@ def modelled_kernels(
         )
 
 
-def _problem(request: BenchmarkRequest) -> tuple[object, ...]:
+def _request_key(request: BenchmarkRequest) -> tuple[object, ...]:
     """What of a request decides its figures: sizes and strides, and which buffers are the same."""
     numbers: dict[str, int] = {}
     found: list[object] = []

@@ -18,7 +18,7 @@ from scheduler.isa.listing import Function
 
 # Iterations kept: until the pipes have settled, those that are measured, and the last ones, which
 # run into what follows.
-SETTLING, MEASURED, LAST = 3, 4, 2
+SETTLING_ITERATIONS, MEASURED_ITERATIONS, LAST_ITERATIONS = 3, 4, 2
 _FEWEST_LEFT_OUT = 3
 
 Indices = npt.NDArray[np.int32]
@@ -36,7 +36,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Shortened:
+class ShortenedTrace:
     """A wave's trace without the iterations that are like others. ``kept`` are positions of the
     whole trace, ``weights`` how many executions each stands for."""
 
@@ -58,7 +58,7 @@ class _Removed:
 
 def shorten(
     function: Function, waves: Sequence[Indices], barriers: frozenset[int]
-) -> list[Shortened]:
+) -> list[ShortenedTrace]:
     """The traces of one block's waves; ``barriers`` are the instructions at which they meet."""
     removed: list[list[_Removed]] = [[] for _ in waves]
     if len({len(each) for each in waves}) == 1 and all((w == waves[0]).all() for w in waves[1:]):
@@ -66,7 +66,7 @@ def shorten(
         removed = [found for _ in waves]
     else:
         removed = _cuts(function, waves, barriers)
-    return [_apply(len(wave), each) for wave, each in zip(waves, removed, strict=True)]
+    return [_shorten_trace(len(wave), each) for wave, each in zip(waves, removed, strict=True)]
 
 
 def _cuts(
@@ -112,9 +112,12 @@ def _cut_runs(
 ) -> None:
     for entry in range(len(found[0])):
         starts = [runs[entry] for runs in found]
-        if len(starts[0]) - 1 < SETTLING + MEASURED + LAST + _FEWEST_LEFT_OUT:
+        if (
+            len(starts[0]) - 1
+            < SETTLING_ITERATIONS + MEASURED_ITERATIONS + LAST_ITERATIONS + _FEWEST_LEFT_OUT
+        ):
             continue
-        if _within(starts[0][0], removed[0]):
+        if _is_removed(starts[0][0], removed[0]):
             continue
         alike = [
             tuple(
@@ -124,12 +127,12 @@ def _cut_runs(
             for i in range(len(starts[0]) - 1)
         ]
         for first, count in _equal_runs(alike):
-            left_out = count - SETTLING - MEASURED - LAST
+            left_out = count - SETTLING_ITERATIONS - MEASURED_ITERATIONS - LAST_ITERATIONS
             if left_out < _FEWEST_LEFT_OUT:
                 continue
             for each, into in zip(starts, removed, strict=True):
-                measured = first + SETTLING
-                begin = measured + MEASURED
+                measured = first + SETTLING_ITERATIONS
+                begin = measured + MEASURED_ITERATIONS
                 into.append(
                     _Removed(
                         *(each[begin], each[begin + left_out], each[measured], each[begin]),
@@ -138,7 +141,7 @@ def _cut_runs(
                 )
 
 
-def _within(position: int, removed: Sequence[_Removed]) -> bool:
+def _is_removed(position: int, removed: Sequence[_Removed]) -> bool:
     return any(one.start <= position < one.end for one in removed)
 
 
@@ -148,16 +151,16 @@ def _equal_runs(values: Sequence[object]) -> list[tuple[int, int]]:
     return [(first, end - first) for first, end in pairwise(breaks)]
 
 
-def _apply(length: int, removed: Sequence[_Removed]) -> Shortened:
+def _shorten_trace(length: int, removed: Sequence[_Removed]) -> ShortenedTrace:
     keep = np.ones(length, np.bool_)
     weights = np.ones(length, np.float64)
     for one in removed:
         keep[one.start : one.end] = False
     for one in removed:
-        weights[one.measured_start : one.measured_end] *= 1 + one.left_out / MEASURED
+        weights[one.measured_start : one.measured_end] *= 1 + one.left_out / MEASURED_ITERATIONS
     kept = np.flatnonzero(keep)
     cuts = []
     for one in removed:
         start, end = np.searchsorted(kept, [one.measured_start, one.measured_end])
-        cuts.append(Cut(int(start), int(end), MEASURED, one.left_out))
-    return Shortened(kept, weights[kept], tuple(cuts))
+        cuts.append(Cut(int(start), int(end), MEASURED_ITERATIONS, one.left_out))
+    return ShortenedTrace(kept, weights[kept], tuple(cuts))

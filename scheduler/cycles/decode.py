@@ -15,12 +15,12 @@ from functools import lru_cache
 
 from scheduler.cycles import matrix
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.report import Pipe, Reason
+from scheduler.cycles.report import Pipe, StallReason
 from scheduler.isa.listing import Function, Instruction
-from scheduler.isa.rocm.liveness import mask, registers
+from scheduler.isa.rocm.liveness import register_mask, registers
 
 
-class Act(IntEnum):
+class IssueClass(IntEnum):
     """What the unit does with an instruction."""
 
     VECTOR = 0
@@ -45,23 +45,23 @@ class Counter(IntEnum):
     SCALARS = 3
 
 
-REASONS = {
-    Counter.LOADS: Reason.GLOBAL,
-    Counter.STORES: Reason.STORE,
-    Counter.LDS: Reason.LDS,
-    Counter.SCALARS: Reason.SCALAR,
+WAIT_REASONS = {
+    Counter.LOADS: StallReason.GLOBAL,
+    Counter.STORES: StallReason.STORE,
+    Counter.LDS: StallReason.LDS,
+    Counter.SCALARS: StallReason.SCALAR,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedInstruction:
     """``busy`` cycles of the pipe, ``latency`` those until ``writes`` may be read (0: as soon as
     the next instruction issues). ``chained`` are registers that only the matrix pipe's own
     accumulation reads. ``counts`` are the counters it adds to, ``until`` for each counter how many
     may be left; ``pause`` cycles of doing nothing."""
 
     index: int
-    act: Act
+    act: IssueClass
     pipe: Pipe | None
     busy: float
     latency: float = 0.0
@@ -87,13 +87,13 @@ class LocalAccess:
 
 
 _PIPES = {
-    Act.VECTOR: Pipe.VECTOR,
-    Act.MATRIX: Pipe.MATRIX,
-    Act.SCALAR: Pipe.SCALAR,
-    Act.SCALAR_LOAD: Pipe.SCALAR,
-    Act.LDS: Pipe.LDS,
-    Act.MEMORY: Pipe.MEMORY,
-    Act.BRANCH: Pipe.BRANCH,
+    IssueClass.VECTOR: Pipe.VECTOR,
+    IssueClass.MATRIX: Pipe.MATRIX,
+    IssueClass.SCALAR: Pipe.SCALAR,
+    IssueClass.SCALAR_LOAD: Pipe.SCALAR,
+    IssueClass.LDS: Pipe.LDS,
+    IssueClass.MEMORY: Pipe.MEMORY,
+    IssueClass.BRANCH: Pipe.BRANCH,
 }
 _TRANSCENDENTAL = re.compile(
     r"v_(?:s_)?(?:exp|log|rcp|rsq|sqrt|sin|cos|rcp_iflag|log_legacy|exp_legacy|tanh)_"
@@ -133,7 +133,7 @@ _FREE = (
 
 def decode(
     function: Function, processor: str, rates: Rates, executed: Container[int] | None = None
-) -> tuple[Decoded, ...]:
+) -> tuple[DecodedInstruction, ...]:
     """The instructions of a function; those that are not executed are not looked at."""
     reader = _Decoder(processor, rates)
     address, found = 0, []
@@ -142,8 +142,8 @@ def decode(
         if executed is None or index in executed:
             found.append(reader.decode(index, instruction, line))
         else:
-            found.append(Decoded(index, Act.FREE, None, 0, line=line))
-        address += size(instruction)
+            found.append(DecodedInstruction(index, IssueClass.FREE, None, 0, line=line))
+        address += encoding_size(instruction)
     return tuple(found)
 
 
@@ -154,7 +154,7 @@ class _Decoder:
         self._old = processor.startswith("gfx9")
         self._newest = processor.startswith("gfx12")
 
-    def decode(self, index: int, instruction: Instruction, line: int) -> Decoded:
+    def decode(self, index: int, instruction: Instruction, line: int) -> DecodedInstruction:
         name, operands = instruction.mnemonic, instruction.operands
         if name.startswith("v_"):
             return self._vector(index, name, operands, line)
@@ -164,26 +164,33 @@ class _Decoder:
             return self._memory(index, name, operands, line)
         return self._scalar(index, name, operands, line)
 
-    def _vector(self, index: int, name: str, operands: str, line: int) -> Decoded:
+    def _vector(self, index: int, name: str, operands: str, line: int) -> DecodedInstruction:
         rates = self._rates
         reads, writes = _registers(name, operands)
         passes = matrix.cycles(name, self._processor, operands)
         if passes is not None:
             parts = operands.split(",")
-            own = mask(parts[3]) if len(parts) > 3 else 0
-            before = mask(",".join(parts[1:3]))
+            own = register_mask(parts[3]) if len(parts) > 3 else 0
+            before = register_mask(",".join(parts[1:3]))
             if name.startswith(("v_smfmac", "v_swmmac")):
-                own, before = writes, before | mask(",".join(parts[3:]))
-            return Decoded(
-                *(index, Act.MATRIX, Pipe.MATRIX, passes, passes + rates.matrix_read),
+                own, before = writes, before | register_mask(",".join(parts[3:]))
+            return DecodedInstruction(
+                *(index, IssueClass.MATRIX, Pipe.MATRIX, passes, passes + rates.matrix_read),
                 reads=before,
                 chained=own,
                 writes=writes,
                 line=line,
             )
         busy, latency = self._rate(name)
-        return Decoded(
-            index, Act.VECTOR, Pipe.VECTOR, busy, latency, reads=reads, writes=writes, line=line
+        return DecodedInstruction(
+            index,
+            IssueClass.VECTOR,
+            Pipe.VECTOR,
+            busy,
+            latency,
+            reads=reads,
+            writes=writes,
+            line=line,
         )
 
     def _rate(self, name: str) -> tuple[float, float]:
@@ -196,65 +203,79 @@ class _Decoder:
             busy *= 2
         return busy, busy + more if more else 0.0
 
-    def _local(self, index: int, name: str, operands: str, line: int) -> Decoded:
+    def _local(self, index: int, name: str, operands: str, line: int) -> DecodedInstruction:
         reads, writes = _registers(name, operands)
         if name in ("ds_nop",):
-            return Decoded(index, Act.FREE, None, 0, line=line)
-        return Decoded(
-            *(index, Act.LDS, Pipe.LDS, self._rates.cadence),
+            return DecodedInstruction(index, IssueClass.FREE, None, 0, line=line)
+        return DecodedInstruction(
+            *(index, IssueClass.LDS, Pipe.LDS, self._rates.cadence),
             reads=reads | writes,
             counts=(Counter.LDS,),
             line=line,
         )
 
-    def _memory(self, index: int, name: str, operands: str, line: int) -> Decoded:
+    def _memory(self, index: int, name: str, operands: str, line: int) -> DecodedInstruction:
         if any(part in name for part in ("_inv", "_wb", "gl0", "gl1")):
-            return Decoded(index, Act.FREE, None, 0, line=line)
+            return DecodedInstruction(index, IssueClass.FREE, None, 0, line=line)
         reads, writes = _registers(name, operands)
         returns = bool(writes) or "_load" in name
         counts = [Counter.LOADS if returns or self._old else Counter.STORES]
         if name.startswith("flat_"):
             counts.append(Counter.LDS)
-        return Decoded(
-            *(index, Act.MEMORY, Pipe.MEMORY, self._rates.cadence),
+        return DecodedInstruction(
+            *(index, IssueClass.MEMORY, Pipe.MEMORY, self._rates.cadence),
             reads=reads | writes,
             counts=tuple(counts),
             direct="_lds_" in name or operands.endswith(" lds"),
             line=line,
         )
 
-    def _scalar(self, index: int, name: str, operands: str, line: int) -> Decoded:
+    def _scalar(self, index: int, name: str, operands: str, line: int) -> DecodedInstruction:
         rates = self._rates
         if name.startswith(("s_load", "s_buffer_load", "s_store", "s_atomic", "s_memtime")):
             counter = Counter.SCALARS if self._newest else Counter.LDS
-            return Decoded(
-                *(index, Act.SCALAR_LOAD, Pipe.SCALAR, rates.scalar), counts=(counter,), line=line
+            return DecodedInstruction(
+                *(index, IssueClass.SCALAR_LOAD, Pipe.SCALAR, rates.scalar),
+                counts=(counter,),
+                line=line,
             )
         if name in ("s_barrier", "s_barrier_wait"):
-            return Decoded(index, Act.BARRIER, None, 0, line=line)
+            return DecodedInstruction(index, IssueClass.BARRIER, None, 0, line=line)
         if name.startswith("s_endpgm"):
-            return Decoded(index, Act.END, None, 0, line=line)
-        until = self._until(name, operands)
+            return DecodedInstruction(index, IssueClass.END, None, 0, line=line)
+        until = self._wait_counts(name, operands)
         if until is not None:
-            return Decoded(index, Act.WAIT, None, 0, until=until, line=line)
+            return DecodedInstruction(index, IssueClass.WAIT, None, 0, until=until, line=line)
         number = _NUMBER.search(operands)
         value = int(number[0], 0) if number else 0
         if name == "s_nop":
-            return Decoded(index, Act.PAUSE, None, 0, pause=value * rates.cadence, line=line)
+            return DecodedInstruction(
+                index, IssueClass.PAUSE, None, 0, pause=value * rates.cadence, line=line
+            )
         if name == "s_sleep":
-            return Decoded(index, Act.PAUSE, None, 0, pause=64.0 * value, line=line)
+            return DecodedInstruction(
+                index, IssueClass.PAUSE, None, 0, pause=64.0 * value, line=line
+            )
         if name == "s_setprio":
-            return Decoded(index, Act.PRIORITY, None, 0, priority=value, line=line)
+            return DecodedInstruction(
+                index, IssueClass.PRIORITY, None, 0, priority=value, line=line
+            )
         if name.startswith(_FREE) or name == "s_barrier_signal":
-            return Decoded(index, Act.FREE, None, 0, line=line)
+            return DecodedInstruction(index, IssueClass.FREE, None, 0, line=line)
         if name.startswith(("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")):
-            return Decoded(index, Act.BRANCH, Pipe.BRANCH, rates.scalar, line=line)
-        return Decoded(index, Act.SCALAR, Pipe.SCALAR, rates.scalar, line=line)
+            return DecodedInstruction(
+                index, IssueClass.BRANCH, Pipe.BRANCH, rates.scalar, line=line
+            )
+        return DecodedInstruction(index, IssueClass.SCALAR, Pipe.SCALAR, rates.scalar, line=line)
 
-    def _until(self, name: str, operands: str) -> tuple[tuple[Counter, int], ...] | None:
+    def _wait_counts(self, name: str, operands: str) -> tuple[tuple[Counter, int], ...] | None:
         """What a wait waits for; None where it is no wait for a counter."""
         if name == "s_waitcnt":
-            return _symbolic(operands) if "cnt" in operands else _packed(operands)
+            return (
+                _parse_symbolic_wait(operands)
+                if "cnt" in operands
+                else _parse_packed_wait(operands)
+            )
         if name in ("s_waitcnt_vscnt", "s_waitcnt_vmcnt", "s_waitcnt_lgkmcnt"):
             counter = {
                 "s_waitcnt_vscnt": Counter.STORES,
@@ -284,14 +305,14 @@ def vector_rate(name: str, processor: str) -> str:
 _registers = lru_cache(maxsize=1 << 16)(registers)  # decoded at each end of the constants
 
 
-def _symbolic(operands: str) -> tuple[tuple[Counter, int], ...]:
+def _parse_symbolic_wait(operands: str) -> tuple[tuple[Counter, int], ...]:
     names = {"vmcnt": Counter.LOADS, "lgkmcnt": Counter.LDS, "vscnt": Counter.STORES}
     return tuple(
         (names[name], int(value)) for name, value in _COUNT.findall(operands) if name in names
     )
 
 
-def _packed(operands: str) -> tuple[tuple[Counter, int], ...]:
+def _parse_packed_wait(operands: str) -> tuple[tuple[Counter, int], ...]:
     """gfx9's immediate: vmcnt in bits 3:0 and 15:14, lgkmcnt in 11:8."""
     value = _last_number(operands)
     loads = value & 15 | value >> 10 & 48
@@ -313,7 +334,7 @@ _WIDE_PREFIXES = ("ds_", "global_", "buffer_", "flat_", "scratch_", "v_mfma", "v
 _LITERAL = re.compile(r"(?:^|[ ,])(?:0x[0-9a-f]{3,}|-?\d{3,}|0x[4-9a-f][0-9a-f])(?:$|,|\s)")
 
 
-def size(instruction: Instruction) -> int:
+def encoding_size(instruction: Instruction) -> int:
     """Bytes of its encoding, by its name and operands: 4, 8 with a literal or a long form, 12 with
     both. The listing does not say it; code addresses are approximate."""
     name, operands = instruction.mnemonic, instruction.operands

@@ -13,31 +13,31 @@ from heapq import heapreplace
 
 import numpy as np
 
+from scheduler.cycles.block_durations import Durations, is_uniform
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut
-from scheduler.cycles.decode import Decoded
-from scheduler.cycles.lengths import Lengths, alike
+from scheduler.cycles.decode import DecodedInstruction
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Pipe
-from scheduler.cycles.unit import Outcome, Setting, Unit, WaveTimes
+from scheduler.cycles.unit import MemoryShare, Unit, UnitResult, WaveTimes
 from scheduler.targets import Board
 
-_SCHEDULED = 200_000  # blocks that are put on the units one by one
+_MAX_SCHEDULED = 200_000  # blocks that are put on the units one by one
 _ROUNDS = 4  # of blocks that are run behind one another on a unit
 _INSTRUCTIONS = 60_000  # of one run of a unit, where fewer rounds show the same
 _MOST_INSTRUCTIONS = 240_000
 
 
 @dataclass(frozen=True)
-class Share:
+class UnitShare:
     """What of a board one compute unit has: bytes a cycle of the memory behind L2, of L2; lines
     of its caches."""
 
-    setting: Setting
+    setting: MemoryShare
     units: int
 
 
-def share(board: Board, rates: Rates, blocks: int, last_level: float) -> Share:
+def unit_share(board: Board, rates: Rates, blocks: int, last_level: float) -> UnitShare:
     """For a launch of so many blocks. ``last_level`` is the share of what L2 fetches that the cache
     behind it has."""
     units = min(board.compute_units // rates.units, max(1, blocks))
@@ -49,8 +49,8 @@ def share(board: Board, rates: Rates, blocks: int, last_level: float) -> Share:
     # The last round leaves units without work, and their bandwidth to the others.
     busy = blocks / -(-blocks // units)
     own = memory / hertz / busy
-    return Share(
-        Setting(
+    return UnitShare(
+        MemoryShare(
             memory_bytes_cycle=min(own, rates.units * rates.l1_bytes_cycle),
             l2_bytes_cycle=rates.l2_bytes_cycle,
             l1_lines=rates.l1_bytes // rates.line,
@@ -70,18 +70,18 @@ class DeviceTime:
     alone: float
     rounds: float
     tail: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[UnitResult, ...]
     weights: tuple[float, ...]
 
 
 def device_time(
-    decoded: Sequence[Decoded],
-    classes: Sequence[Class],
-    executed: Lengths,
+    decoded: Sequence[DecodedInstruction],
+    classes: Sequence[BlockClass],
+    executed: Durations,
     *,
     resident: int,
     rates: Rates,
-    shared: Share,
+    shared: UnitShare,
     timeline: int = 0,
 ) -> DeviceTime:
     """A launch whose blocks execute so many instructions each; ``classes`` are some that were run,
@@ -90,20 +90,20 @@ def device_time(
     most = -(-blocks // shared.units)
     held = min(resident, most)
     if len(classes) == 1:
-        return _equal(
+        return _uniform_time(
             *(decoded, classes[0].paths, blocks, most, held, rates, shared), timeline=timeline
         )
     outcomes, cycles = [], []
     for number, each in enumerate(classes):
-        first = _affordable(each.paths, held, _MOST_INSTRUCTIONS)
+        first = _max_copies(each.paths, held, _MOST_INSTRUCTIONS)
         unit = Unit(decoded, rates, shared.setting, first, 0 if number else timeline)
         outcome = unit.run([each.paths.paths] * first)
         outcomes.append(outcome)
-        whole = _mean(outcome.ends) + extra(each.paths, outcome)
+        whole = _mean(outcome.ends) + left_out_cycles(each.paths, outcome)
         # Where not all that fit were run, they are taken to share one pipe.
-        cycles.append(max(whole, least(outcome, rates) * first) * held / first)
+        cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * held / first)
     own = np.interp(executed, [each.paths.executed for each in classes], cycles)
-    total, busy = _scheduled(own, shared.units * held)
+    total, busy = _schedule_blocks(own, shared.units * held)
     return DeviceTime(
         total,
         max(cycles),
@@ -114,7 +114,7 @@ def device_time(
     )
 
 
-def bounded(time: DeviceTime, distinct: float, board: Board, rates: Rates) -> DeviceTime:
+def apply_memory_bound(time: DeviceTime, distinct: float, board: Board, rates: Rates) -> DeviceTime:
     """No faster than memory gives the bytes that differ, each once: what caches keep from one block
     for another is by a few of them, and may be taken for too much."""
     seconds = distinct / (board.memory_bytes_per_s * rates.memory_share)
@@ -122,19 +122,19 @@ def bounded(time: DeviceTime, distinct: float, board: Board, rates: Rates) -> De
 
 
 @dataclass(frozen=True)
-class Class:
+class BlockClass:
     """Blocks alike: one of them, and how many of the launch it stands for."""
 
     paths: BlockPaths
     weight: float
 
 
-def classes_of(sampled: Sequence[BlockPaths], executed: Lengths) -> list[Class]:
+def classify_blocks(sampled: Sequence[BlockPaths], executed: Durations) -> list[BlockClass]:
     """The shortest, one between and the longest of the blocks that were run, shortest first, with
     how many of all each stands for; one where all are alike."""
     ordered = sorted(sampled, key=lambda each: (each.executed, each.block))
-    if alike({each.block: each.executed for each in ordered}):
-        return [Class(ordered[len(ordered) // 2], float(len(executed)))]
+    if is_uniform({each.block: each.executed for each in ordered}):
+        return [BlockClass(ordered[len(ordered) // 2], float(len(executed)))]
     middle = (ordered[0].executed + ordered[-1].executed) / 2
     between = min(ordered, key=lambda each: abs(each.executed - middle))
     chosen = {each.executed: each for each in (ordered[0], between, ordered[-1])}
@@ -142,30 +142,32 @@ def classes_of(sampled: Sequence[BlockPaths], executed: Lengths) -> list[Class]:
     weights = [
         float(np.interp(executed, points, np.eye(len(points))[n]).sum()) for n in range(len(points))
     ]
-    return [Class(chosen[point], weight) for point, weight in zip(points, weights, strict=True)]
+    return [
+        BlockClass(chosen[point], weight) for point, weight in zip(points, weights, strict=True)
+    ]
 
 
-def _affordable(paths: BlockPaths, count: int, instructions: int = _INSTRUCTIONS) -> int:
+def _max_copies(paths: BlockPaths, count: int, instructions: int = _INSTRUCTIONS) -> int:
     """How many copies of a block are run at most, at least one."""
     length = sum(len(path.indices) for path in paths.paths)
     return max(1, min(count, instructions // max(1, length)))
 
 
-def _equal(
-    decoded: Sequence[Decoded],
+def _uniform_time(
+    decoded: Sequence[DecodedInstruction],
     paths: BlockPaths,
     blocks: int,
     most: int,
     held: int,
     rates: Rates,
-    shared: Share,
+    shared: UnitShare,
     *,
     timeline: int,
 ) -> DeviceTime:
     """All blocks alike: the first round, and as many more as there are at the pace of the last
     that was run."""
-    first = min(held, _affordable(paths, held, _MOST_INSTRUCTIONS // 2))
-    rounds = max(2, min(_ROUNDS, _affordable(paths, _ROUNDS * first) // first))
+    first = min(held, _max_copies(paths, held, _MOST_INSTRUCTIONS // 2))
+    rounds = max(2, min(_ROUNDS, _max_copies(paths, _ROUNDS * first) // first))
     runs = min(most, rounds * first)
     scale = held / first  # where not all that fit were run, they are taken to share one pipe
     later = (most / scale - first) / max(1, runs - first)
@@ -173,9 +175,9 @@ def _equal(
     outcome = Unit(decoded, rates, shared.setting, first, timeline).run(
         [paths.paths] * runs, weights
     )
-    more = extra(paths, outcome)
+    more = left_out_cycles(paths, outcome)
     ends = sorted(outcome.ends)
-    served = least(outcome, rates) * first
+    served = busiest_cycles(outcome, rates) * first
     alone = max(max(ends[:first]) + more, served) * scale
     if most <= held:
         cycles = alone
@@ -188,7 +190,7 @@ def _equal(
     )
 
 
-def least(outcome: Outcome, rates: Rates) -> float:
+def busiest_cycles(outcome: UnitResult, rates: Rates) -> float:
     """Cycles that the busiest of the unit's resources works for one of the blocks that were run,
     left out iterations too: whatever else goes on, it cannot be faster."""
     pipes = (Pipe.MATRIX, Pipe.VECTOR, Pipe.SCALAR, Pipe.BRANCH)
@@ -204,17 +206,17 @@ def _pace(ends: Sequence[float], first: int) -> float:
     return _mean(ends[-count:]) - _mean(ends[-first - count : len(ends) - first])
 
 
-def extra(paths: BlockPaths, outcome: Outcome) -> float:
+def left_out_cycles(paths: BlockPaths, outcome: UnitResult) -> float:
     """Cycles of the iterations that were left out of one block: of its slowest wave, mean over the
     blocks that were run."""
     by_block: dict[int, float] = {}
     for wave in outcome.waves:
         cuts = paths.cuts[wave.wave]
-        by_block[wave.block] = max(by_block.get(wave.block, 0.0), _left_out(cuts, wave))
+        by_block[wave.block] = max(by_block.get(wave.block, 0.0), _wave_left_out(cuts, wave))
     return _mean(list(by_block.values()))
 
 
-def _left_out(cuts: Sequence[Cut], wave: WaveTimes) -> float:
+def _wave_left_out(cuts: Sequence[Cut], wave: WaveTimes) -> float:
     found: list[tuple[int, int, float]] = []
     for cut in sorted(cuts, key=lambda one: one.end - one.start):
         length = wave.marks.get(cut.end, wave.ended) - wave.marks.get(cut.start, wave.started)
@@ -227,10 +229,10 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _scheduled(cycles: Lengths, slots: int) -> tuple[float, float]:
+def _schedule_blocks(cycles: Durations, slots: int) -> tuple[float, float]:
     """When the last block ends where each goes to the first free slot, and the mean time that a
     slot has work."""
-    step = max(1, -(-len(cycles) // _SCHEDULED))
+    step = max(1, -(-len(cycles) // _MAX_SCHEDULED))
     ends = [0.0] * max(1, min(slots, len(cycles[::step])))
     for length in cycles[::step].tolist():
         heapreplace(ends, ends[0] + length * step)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.build.process import Cancellation
-from scheduler.cycles.facade import Limits, model_kernel
-from scheduler.cycles.launches.placing import placed
-from scheduler.cycles.launches.reading import LaunchText
+from scheduler.cycles.kernel_model import Limits, model_kernel
+from scheduler.cycles.launches.binding import bind_launch
+from scheduler.cycles.launches.parser import LaunchSpec
 from scheduler.cycles.report import Report
 from scheduler.isa.rocm.emulator.program import program_of
-from scheduler.isa.rocm.objects import reading
+from scheduler.isa.rocm.objects import reader
 from scheduler.outcome import UserError
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
@@ -34,7 +34,7 @@ class KernelFile:
     listing: str
     kernels: tuple[str, ...]
 
-    def one(self, asked: str) -> str:
+    def select_kernel(self, asked: str) -> str:
         """The kernel of that name, or the only one. ``UserError`` naming those that there are."""
         there = ", ".join(map(shortened, self.kernels[:20])) or "none"
         if asked and asked not in self.kernels:
@@ -56,7 +56,9 @@ def read_kernels(
     with file.open("rb") as opened:
         begin = opened.read(32)
     if begin.startswith(_OBJECTS):
-        found = reading.read(file, processor, (asked,) if asked else (), cancellation=cancellation)
+        found = reader.read_code_object(
+            file, processor, (asked,) if asked else (), cancellation=cancellation
+        )
         return KernelFile(file.name, found.listing, found.kernels)
     try:
         listing = file.read_text("utf-8")
@@ -77,13 +79,13 @@ def model_file(
     kernels: KernelFile,
     target: Target,
     board: Board,
-    text: LaunchText,
+    text: LaunchSpec,
     limits: Limits = Limits(),
 ) -> Report:
     """One launch of a kernel of the file on a board. Raises ``UserError``."""
-    function = kernels.one(text.function)
+    function = kernels.select_kernel(text.function)
     program = program_of(kernels.listing, function, amd_hardware(target).processor)
-    launch, memory = placed(text, program, target)
+    launch, memory = bind_launch(text, program, target)
     return model_kernel(
         kernels.listing,
         target,

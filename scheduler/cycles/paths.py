@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduler.cycles import banks
+from scheduler.cycles.coalescing import transfers
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut, shorten
-from scheduler.cycles.decode import Act, Decoded, LocalAccess, local_access
-from scheduler.cycles.lines import transfers
-from scheduler.cycles.steps import Effect, Global, Local, Path
+from scheduler.cycles.decode import DecodedInstruction, IssueClass, LocalAccess, local_access
+from scheduler.cycles.steps import Effect, LdsEffect, MemoryEffect, Path
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 
 
 @dataclass
-class Touched:
+class InstructionSums:
     """Sums over the executions of one instruction: ``count`` of those that touched memory,
     ``lanes`` over ``executed`` ones; cycles of LDS's banks and those without conflicts."""
 
@@ -40,7 +40,7 @@ class BlockPaths:
     block: int
     paths: tuple[Path, ...]
     cuts: tuple[tuple[Cut, ...], ...]
-    touched: Mapping[int, Touched]
+    touched: Mapping[int, InstructionSums]
     executed: float
     cut: bool
 
@@ -56,7 +56,7 @@ class _Accesses:
 
 def paths_of(
     function: Function,
-    decoded: Sequence[Decoded],
+    decoded: Sequence[DecodedInstruction],
     traces: Sequence[WaveTrace],
     processor: str,
     rates: Rates,
@@ -64,16 +64,16 @@ def paths_of(
 ) -> BlockPaths:
     """The waves of one block. ``fresh`` says of instructions which share of their lines comes from
     memory behind L2 (1 where nothing is said)."""
-    barriers = frozenset(one.index for one in decoded if one.act is Act.BARRIER)
+    barriers = frozenset(one.index for one in decoded if one.act is IssueClass.BARRIER)
     shortened = shorten(function, [trace.executed for trace in traces], barriers)
     effects: list[list[Effect]] = [[None] * len(each.kept) for each in shortened]
     accesses: dict[int, _Accesses] = {}
-    touched: dict[int, Touched] = {}
+    touched: dict[int, InstructionSums] = {}
     for wave, (trace, short) in enumerate(zip(traces, shortened, strict=True)):
-        _lanes(trace, short.kept, short.weights, touched)
+        _count_lanes(trace, short.kept, short.weights, touched)
         indices = trace.executed[short.kept].tolist()
         for position, (index, at) in enumerate(zip(indices, short.kept.tolist(), strict=True)):
-            if decoded[index].act in (Act.LDS, Act.MEMORY) and at in trace.accesses:
+            if decoded[index].act in (IssueClass.LDS, IssueClass.MEMORY) and at in trace.accesses:
                 entry = accesses.setdefault(index, _Accesses())
                 entry.waves.append(wave)
                 entry.positions.append(position)
@@ -84,10 +84,10 @@ def paths_of(
             for wave, position in zip(entry.waves, entry.positions, strict=True)
         ]
         name = function.instructions[index].mnemonic
-        if decoded[index].act is Act.LDS:
-            costs = _local(name, entry.found, weights, processor, rates, touched[index])
+        if decoded[index].act is IssueClass.LDS:
+            costs = _lds_effects(name, entry.found, weights, processor, rates, touched[index])
         else:
-            costs = _global(
+            costs = _memory_effects(
                 name, entry.found, weights, rates, fresh.get(index, 1.0), touched[index]
             )
         for wave, position, cost in zip(entry.waves, entry.positions, costs, strict=True):
@@ -111,11 +111,11 @@ def paths_of(
     )
 
 
-def _lanes(
+def _count_lanes(
     trace: WaveTrace,
     kept: np.ndarray[tuple[int], np.dtype[np.int64]],
     weights: np.ndarray[tuple[int], np.dtype[np.float64]],
-    touched: dict[int, Touched],
+    touched: dict[int, InstructionSums],
 ) -> None:
     """How often each instruction was executed, with how many lanes."""
     indices = trace.executed[kept]
@@ -123,18 +123,18 @@ def _lanes(
     executed = np.bincount(indices, weights, size)
     lanes = np.bincount(indices, weights * trace.active[kept], size)
     for index in np.flatnonzero(executed).tolist():
-        entry = touched.setdefault(index, Touched())
+        entry = touched.setdefault(index, InstructionSums())
         entry.executed += float(executed[index])
         entry.lanes += float(lanes[index])
 
 
-def _local(
+def _lds_effects(
     name: str,
     accesses: Sequence[Access],
     weights: Sequence[float],
     processor: str,
     rates: Rates,
-    touched: Touched,
+    touched: InstructionSums,
 ) -> list[Effect]:
     what = local_access(name)
     width = accesses[0].bytes
@@ -145,15 +145,19 @@ def _local(
         touched.count += sum(weights)
         touched.banks += cycles * sum(weights)
         touched.free += cycles * sum(weights)
-        return [Local(cycles, addressed + exchanged, exchanged) for _ in accesses]
+        return [LdsEffect(cycles, addressed + exchanged, exchanged) for _ in accesses]
     total = np.zeros(len(accesses))
     free = np.zeros(len(accesses))
     for second in (False, True):
         given = [one.second if second else one.addresses for one in accesses]
         if any(each is None for each in given):
             continue
-        spread = banks.spread(processor, accesses, [each for each in given if each is not None])
-        total += banks.cycles(processor, spread, width, reads=_as_read(what), atomic=what.atomic)
+        spread = banks.lane_addresses(
+            processor, accesses, [each for each in given if each is not None]
+        )
+        total += banks.cycles(
+            processor, spread, width, reads=_is_read_only(what), atomic=what.atomic
+        )
         free += _conflict_free(processor, accesses, width, what)
     total, free = np.maximum(total, 1), np.maximum(free, 1)
     touched.count += sum(weights)
@@ -162,7 +166,7 @@ def _local(
     pieces = [2 if one.second is not None else 1 for one in accesses]
     moved = [max(4, width) * len(one.lanes) * n for one, n in zip(accesses, pieces, strict=True)]
     return [
-        Local(
+        LdsEffect(
             float(cycles),
             addressed + (bytes_moved if what.writes else 0),
             float(bytes_moved) if what.reads else 0.0,
@@ -171,24 +175,24 @@ def _local(
     ]
 
 
-def _as_read(what: LocalAccess) -> bool:
+def _is_read_only(what: LocalAccess) -> bool:
     return what.reads and not what.writes
 
 
 def _conflict_free(
     processor: str, accesses: Sequence[Access], width: int, what: LocalAccess
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    groups = banks.group_of(processor, width, _as_read(what))
+    groups = banks.lane_groups(processor, width, _is_read_only(what))
     return np.array([len(np.unique(groups[one.lanes])) for one in accesses], np.float64)
 
 
-def _global(
+def _memory_effects(
     name: str,
     accesses: Sequence[Access],
     weights: Sequence[float],
     rates: Rates,
     fresh: float,
-    touched: Touched,
+    touched: InstructionSums,
 ) -> list[Effect]:
     store = "_store" in name
     found = transfers(accesses, line=rates.line, transfer=int(rates.l1_bytes_cycle), stores=store)
@@ -198,6 +202,6 @@ def _global(
         touched.used += weight * one.bytes_used
         touched.moved += weight * one.bytes_moved
     return [
-        Global(float(one.pieces), one.lines, one.bytes_moved, one.bytes_used, store, fresh)
+        MemoryEffect(float(one.pieces), one.lines, one.bytes_moved, one.bytes_used, store, fresh)
         for one in found
     ]

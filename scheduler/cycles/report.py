@@ -33,7 +33,7 @@ class Pipe(StrEnum):
     BRANCH = "branch"
 
 
-class Reason(StrEnum):
+class StallReason(StrEnum):
     """What a wave waits for."""
 
     GLOBAL = "global loads"
@@ -48,7 +48,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Figures:
+class InstructionFigures:
     """One instruction, by its index in the function: means over the waves that were run.
 
     ``executed`` is how often a wave executes it, ``lanes`` how many of its lanes are switched on;
@@ -63,7 +63,7 @@ class Figures:
     lanes: float
     issue: float
     stall: float
-    reasons: Mapping[Reason, float] = field(default_factory=dict)
+    reasons: Mapping[StallReason, float] = field(default_factory=dict)
     conflict: float | None = None
     requests: float | None = None
     bytes_used: float | None = None
@@ -83,7 +83,7 @@ class LoopFigures:
 
 
 @dataclass(frozen=True)
-class Limit:
+class ResourceLimit:
     """The least time that one resource alone would take for the whole launch."""
 
     name: str
@@ -100,7 +100,7 @@ class Span:
     end: int
     index: int
     pipe: Pipe | None = None
-    reason: Reason | None = None
+    reason: StallReason | None = None
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class LaunchReport:
     time_us: Band
     cycles: Band
     pipes: Mapping[Pipe, float]
-    waits: Mapping[Reason, float]
-    limits: tuple[Limit, ...]
-    instructions: tuple[Figures, ...]
+    waits: Mapping[StallReason, float]
+    limits: tuple[ResourceLimit, ...]
+    instructions: tuple[InstructionFigures, ...]
     loops: tuple[LoopFigures, ...]
     timeline: tuple[Lane, ...]
     sharing: Sharing | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scheduler.cycles.report import Figures, Limit, Pipe, Reason
+from scheduler.cycles.report import InstructionFigures, Pipe, ResourceLimit, StallReason
 from scheduler.isa.listing import Function
 
 _BOUND = 0.6  # of the time: a pipe that is busy for so much is called the bound
@@ -29,13 +29,13 @@ L2_LIMIT = "L2"
 _MEMORY_LIMITS = (MEMORY_LIMIT, LAST_LEVEL_LIMIT, L2_LIMIT)
 
 
-def sentence(
+def bottleneck_sentence(
     function: Function,
     time_us: float,
     pipes: Mapping[Pipe, float],
-    waits: Mapping[Reason, float],
-    limits: Sequence[Limit],
-    figures: Sequence[Figures],
+    waits: Mapping[StallReason, float],
+    limits: Sequence[ResourceLimit],
+    figures: Sequence[InstructionFigures],
     tail: float,
     units: tuple[int, int],
 ) -> str:
@@ -43,7 +43,7 @@ def sentence(
     which units have no work; ``units`` are how many units get a block, and how many there are."""
     used, there = units
     pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
-    name, busy = _bound(time_us, pipes, limits)
+    name, busy = _find_bound(time_us, pipes, limits)
     share = f"{round(100 * busy)}%"
     if busy >= _BOUND:
         first = f"bound by {name} ({share} of the time)"
@@ -54,7 +54,7 @@ def sentence(
     parts = [first]
     if used < _FEW_UNITS * there:
         parts.append(f"{used} of {there} compute units have work")
-    parts += [*_conflicts(function, pipes, figures), *_unused(function, figures)]
+    parts += [*_conflicts(function, pipes, figures), *_wasted_transfers(function, figures)]
     reason = max(waits, key=lambda each: waits[each], default=None)
     if reason is not None and waits[reason] >= _WORTH_SAYING:
         parts.append(f"waves wait for {reason.value} {round(100 * waits[reason])}% of the time")
@@ -66,8 +66,8 @@ def sentence(
     return "; ".join(parts)
 
 
-def _bound(
-    time_us: float, pipes: Mapping[Pipe, float], limits: Sequence[Limit]
+def _find_bound(
+    time_us: float, pipes: Mapping[Pipe, float], limits: Sequence[ResourceLimit]
 ) -> tuple[str, float]:
     found = [(busy, _PIPES[pipe]) for pipe, busy in pipes.items()]
     if time_us:
@@ -81,7 +81,7 @@ def _bound(
 
 
 def _conflicts(
-    function: Function, pipes: Mapping[Pipe, float], figures: Sequence[Figures]
+    function: Function, pipes: Mapping[Pipe, float], figures: Sequence[InstructionFigures]
 ) -> list[str]:
     """The kind of access to LDS that loses most by conflicts, if it loses much."""
     if pipes.get(Pipe.LDS, 0.0) < _WORTH_SAYING:
@@ -109,7 +109,7 @@ def _access(mnemonic: str) -> str:
     return f"{width} {'reads' if reads else 'writes'}"
 
 
-def _unused(function: Function, figures: Sequence[Figures]) -> list[str]:
+def _wasted_transfers(function: Function, figures: Sequence[InstructionFigures]) -> list[str]:
     """Whether loads or stores use little of what they move."""
     found = []
     for kind, word in (("loads", "_load"), ("stores", "_store")):

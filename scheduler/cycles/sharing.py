@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduler.cycles.coalescing import transfers
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.decode import Act, Decoded
-from scheduler.cycles.lines import transfers
+from scheduler.cycles.decode import DecodedInstruction, IssueClass
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Band, Sharing
 from scheduler.isa.listing import Function
@@ -36,7 +36,7 @@ class Round:
 
 def round_of(
     function: Function,
-    decoded: Sequence[Decoded],
+    decoded: Sequence[DecodedInstruction],
     traces: Iterable[WaveTrace],
     rates: Rates,
     whole: Iterable[WaveTrace] = (),
@@ -64,20 +64,24 @@ def round_of(
     return Round(fresh, address)
 
 
-def _add_addresses(decoded: Sequence[Decoded], trace: WaveTrace, address: dict[int, int]) -> None:
+def _add_addresses(
+    decoded: Sequence[DecodedInstruction], trace: WaveTrace, address: dict[int, int]
+) -> None:
     indices, firsts = np.unique(trace.executed, return_index=True)
     for index, first in zip(indices.tolist(), firsts.tolist(), strict=True):
-        if index in address or decoded[index].act is not Act.MEMORY:
+        if index in address or decoded[index].act is not IssueClass.MEMORY:
             continue
         if first in trace.accesses and len(trace.accesses[first].addresses):
             address[index] = int(trace.accesses[first].addresses[0])
 
 
-def _by_instruction(decoded: Sequence[Decoded], trace: WaveTrace) -> dict[int, list[Access]]:
+def _by_instruction(
+    decoded: Sequence[DecodedInstruction], trace: WaveTrace
+) -> dict[int, list[Access]]:
     found: dict[int, list[Access]] = {}
     for position in trace.accesses:
         index = int(trace.executed[position])
-        if decoded[index].act is not Act.MEMORY:
+        if decoded[index].act is not IssueClass.MEMORY:
             continue
         kept = found.setdefault(index, [])
         if len(kept) < _ACCESSES:
@@ -87,13 +91,13 @@ def _by_instruction(decoded: Sequence[Decoded], trace: WaveTrace) -> dict[int, l
     return {index: accesses for index, accesses in found.items() if accesses}
 
 
-def together(blocks: int, units: int, resident: int, caches: int, most: int) -> list[int]:
+def concurrent_blocks(blocks: int, units: int, resident: int, caches: int, most: int) -> list[int]:
     """The first blocks that run at a time on the first die, at most ``most``."""
     held = -(-units * resident // caches)
     return list(range(0, blocks, caches))[: max(1, min(held, most))]
 
 
-def sharing(
+def estimate_sharing(
     sampled: Sequence[tuple[BlockPaths, float]],
     found: Round,
     memory: Memory,

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.decode import Act, Decoded
-from scheduler.cycles.report import Reason
+from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.report import StallReason
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LdsEffect:
     """One access to LDS: cycles of the banks, bytes in (with addresses) and back."""
 
     banks: float
@@ -27,7 +27,7 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Global:
+class MemoryEffect:
     """One access to memory: cycles of the address unit and L1, the lines, and the share of them
     that L2 has not got yet."""
 
@@ -39,7 +39,7 @@ class Global:
     fresh: float
 
 
-Effect = Local | Global | None
+Effect = LdsEffect | MemoryEffect | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +53,39 @@ class Path:
     marks: frozenset[int] = frozenset()
 
 
-CODES = {reason: number for number, reason in enumerate(Reason)}
+REASON_CODES = {reason: number for number, reason in enumerate(StallReason)}
 
 Need = tuple[int, float, float, int]
 """A result: how many instructions before, and the cycles behind its issue until it is there, in
 two parts; why it is waited for, as a number of ``CODES``."""
 
-Step = tuple[int, int, tuple[Need, ...], float, float, bool, Decoded]
+Step = tuple[int, int, tuple[Need, ...], float, float, bool, DecodedInstruction]
 """An instruction where it stands: its act, the line of code it begins (else ``SAME_LINE``; behind
 the last ``NO_LINE``), results it needs, cycles until its wave goes on, those of its pipe, and
 whether its issue and what follows concern its wave alone."""
 
 SAME_LINE, NO_LINE = -1, -2
-_ALONE = (Act.WAIT, Act.PAUSE, Act.FREE)  # take no pipe, change nothing that others see
-_OVER: Step = (Act.END, NO_LINE, (), 0.0, 0.0, False, Decoded(0, Act.END, None, 0))
+_WAVE_LOCAL = (
+    IssueClass.WAIT,
+    IssueClass.PAUSE,
+    IssueClass.FREE,
+)  # take no pipe, change nothing that others see
+_END_STEP: Step = (
+    IssueClass.END,
+    NO_LINE,
+    (),
+    0.0,
+    0.0,
+    False,
+    DecodedInstruction(0, IssueClass.END, None, 0),
+)
 
 Indices = npt.NDArray[np.int64]
 Cycles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPath:
     """A path's steps and one behind the last. For the sums: indices, weights, cycles after each
     issue, cycles of its pipe. Of its accesses to LDS, by position: cycles into it, of its banks and
     back, and those that are counted as its work."""
@@ -86,18 +98,20 @@ class Prepared:
     local: dict[int, tuple[float, float, float, float]]
 
 
-class Preparing:
+class PathPreparer:
     """Steps of the paths of one function at one end of the constants."""
 
-    def __init__(self, decoded: Sequence[Decoded], rates: Rates) -> None:
+    def __init__(self, decoded: Sequence[DecodedInstruction], rates: Rates) -> None:
         self._decoded = decoded
         self._rates = rates
         self._lines = np.array([one.line for one in decoded], np.int64)
-        self._branches = np.array([one.act is Act.BRANCH for one in decoded], bool)
-        self._alone = np.array([one.act in _ALONE for one in decoded], bool)
-        self._touches = np.array([one.act in (Act.LDS, Act.MEMORY) for one in decoded], bool)
-        self._after = [_after(one, rates) for one in decoded]
-        self._written = [_written(one, rates) for one in decoded]
+        self._branches = np.array([one.act is IssueClass.BRANCH for one in decoded], bool)
+        self._alone = np.array([one.act in _WAVE_LOCAL for one in decoded], bool)
+        self._touches = np.array(
+            [one.act in (IssueClass.LDS, IssueClass.MEMORY) for one in decoded], bool
+        )
+        self._after = [_issue_cycles(one, rates) for one in decoded]
+        self._written = [_result_of(one, rates) for one in decoded]
         self._longest = max(
             (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
         )
@@ -107,25 +121,25 @@ class Preparing:
         self._paths: dict[bytes, tuple[list[Step], Cycles, Cycles]] = {}
         self._straight: dict[int, tuple[tuple[Need, ...], int]] = {}
 
-    def prepare(self, path: Path) -> Prepared:
+    def prepare(self, path: Path) -> PreparedPath:
         indices = np.array(path.indices, np.int64)
         code = indices.tobytes()  # waves of a block mostly do the same with other addresses
         known = self._paths.get(code)
         if known is None:
             steps = self._steps(path.indices, indices)
             after, busy = (np.array([step[part] for step in steps]) for part in (3, 4))
-            known = self._paths[code] = ([*steps, _OVER], after, busy)
+            known = self._paths[code] = ([*steps, _END_STEP], after, busy)
         steps, after, busy = known
         busy, local = busy.copy(), {}
         for position in np.flatnonzero(self._touches[indices]).tolist():
             effect = path.effects[position]
-            if steps[position][0] == Act.LDS:
-                local[position] = _local(effect, self._rates)
+            if steps[position][0] == IssueClass.LDS:
+                local[position] = _lds_cycles(effect, self._rates)
                 busy[position] = local[position][3]
             else:
-                own = effect.cycles if isinstance(effect, Global) else 0.0
+                own = effect.cycles if isinstance(effect, MemoryEffect) else 0.0
                 busy[position] = max(self._rates.address, own)
-        return Prepared(steps, indices, np.array(path.weights), after, busy, local)
+        return PreparedPath(steps, indices, np.array(path.weights), after, busy, local)
 
     def _steps(self, path: Sequence[int], indices: Indices) -> list[Step]:
         lines = self._lines[indices]
@@ -171,7 +185,7 @@ class Preparing:
         if known is not None and known[1] <= run:
             return known[0]
         one, own = self._decoded[index], self._masks[index]
-        reads = one.reads if one.act is Act.MATRIX else own
+        reads = one.reads if one.act is IssueClass.MATRIX else own
         found: list[Need] = []
         elapsed, at = 0.0, position
         while at and elapsed <= self._longest:
@@ -201,26 +215,28 @@ class _Result:
     reason: int
 
 
-def _written(one: Decoded, rates: Rates) -> _Result | None:
+def _result_of(one: DecodedInstruction, rates: Rates) -> _Result | None:
     """None where whoever reads it need not wait."""
     read = (one.latency, 0.0)
-    if one.act is Act.MATRIX:
-        return _Result(one.writes, read, (one.busy, rates.matrix_chain), CODES[Reason.MATRIX])
-    if one.act is Act.VECTOR and one.latency:
-        return _Result(one.writes, read, read, CODES[Reason.DEPENDENCY])
+    if one.act is IssueClass.MATRIX:
+        return _Result(
+            one.writes, read, (one.busy, rates.matrix_chain), REASON_CODES[StallReason.MATRIX]
+        )
+    if one.act is IssueClass.VECTOR and one.latency:
+        return _Result(one.writes, read, read, REASON_CODES[StallReason.DEPENDENCY])
     return None
 
 
-def _after(one: Decoded, rates: Rates) -> float:
+def _issue_cycles(one: DecodedInstruction, rates: Rates) -> float:
     """Cycles from its issue until its wave could issue the next."""
-    if one.act in (Act.FREE, Act.BARRIER):  # a barrier's end is when all are there
+    if one.act in (IssueClass.FREE, IssueClass.BARRIER):  # a barrier's end is when all are there
         return 0.0
     return rates.cadence + one.pause
 
 
-def _local(effect: Effect, rates: Rates) -> tuple[float, float, float, float]:
-    if not isinstance(effect, Local):
-        effect = Local(1.0, 4.0 * rates.wave, 0.0)
+def _lds_cycles(effect: Effect, rates: Rates) -> tuple[float, float, float, float]:
+    if not isinstance(effect, LdsEffect):
+        effect = LdsEffect(1.0, 4.0 * rates.wave, 0.0)
     into, back = effect.bytes_in / rates.lds_port, effect.bytes_out / rates.lds_port
     busy = max(effect.banks, into / rates.lds_ports, back / rates.lds_ports)
     return into, effect.banks / rates.units, back, busy

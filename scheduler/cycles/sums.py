@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.decode import Act, Decoded
-from scheduler.cycles.report import Pipe, Reason, Span
-from scheduler.cycles.steps import CODES, Cycles
+from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.report import Pipe, Span, StallReason
+from scheduler.cycles.steps import REASON_CODES, Cycles
 from scheduler.cycles.waves import Wave
 
 _SPANS = 1200  # of one wave of the timeline
-_REASONS = list(CODES)
+_REASONS = list(REASON_CODES)
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Totals:
 
     executed: list[float]
     busy: list[float]
-    stalls: dict[Reason, list[float]]
+    stalls: dict[StallReason, list[float]]
     spent: list[float]
     pipes: dict[Pipe, float]
     served: dict[str, float] = field(
@@ -67,13 +67,13 @@ def _waits(wave: Wave, rates: Rates) -> _Waits:
     return _Waits(base, time, reason, until, queued)
 
 
-def sums(decoded: Sequence[Decoded], rates: Rates, waves: Sequence[Wave]) -> Totals:
+def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequence[Wave]) -> Totals:
     """Of all waves but for what passes behind L1, which the unit counts."""
     size = len(decoded)
     totals = Totals(
         [0.0] * size,
         [0.0] * size,
-        {reason: [0.0] * size for reason in Reason},
+        {reason: [0.0] * size for reason in StallReason},
         [0.0] * size,
         dict.fromkeys(Pipe, 0.0),
     )
@@ -92,14 +92,16 @@ def sums(decoded: Sequence[Decoded], rates: Rates, waves: Sequence[Wave]) -> Tot
     reason = np.concatenate([one.reason for one in found])
     until = np.concatenate([one.until for one in found])
     queued = np.concatenate([one.queued for one in found])
-    totals.executed = _by(index, weight, size)
-    totals.busy = _by(index, busy, size)
-    totals.spent = _by(index, weight * (time + after - base), size)
-    for why, number in CODES.items():
+    totals.executed = _sum_by_index(index, weight, size)
+    totals.busy = _sum_by_index(index, busy, size)
+    totals.spent = _sum_by_index(index, weight * (time + after - base), size)
+    for why, number in REASON_CODES.items():
         if (of := reason == number).any():
-            totals.stalls[why] = _by(index[of], (weight * (until - base))[of], size)
-    totals.stalls[Reason.PIPE] = _by(index[queued], (weight * (time - until))[queued], size)
-    _pipes(decoded, rates, totals)
+            totals.stalls[why] = _sum_by_index(index[of], (weight * (until - base))[of], size)
+    totals.stalls[StallReason.PIPE] = _sum_by_index(
+        index[queued], (weight * (time - until))[queued], size
+    )
+    _add_pipes(decoded, rates, totals)
     banks = [
         weight[start + at] * cost[1]
         for start, (_, of, count) in zip(np.cumsum([0, *counts]).tolist(), each, strict=False)
@@ -110,29 +112,31 @@ def sums(decoded: Sequence[Decoded], rates: Rates, waves: Sequence[Wave]) -> Tot
     return totals
 
 
-def _by(
+def _sum_by_index(
     index: np.ndarray[tuple[int], np.dtype[np.int64]], values: Cycles, size: int
 ) -> list[float]:
     found: list[float] = np.bincount(index, values, size).tolist()
     return found
 
 
-def _pipes(decoded: Sequence[Decoded], rates: Rates, totals: Totals) -> None:
+def _add_pipes(decoded: Sequence[DecodedInstruction], rates: Rates, totals: Totals) -> None:
     """From the cycles of each instruction those of each pipe."""
     for one, busy, executed in zip(decoded, totals.busy, totals.executed, strict=True):
         if one.pipe is not None:
             totals.pipes[one.pipe] += busy
-        if one.act is Act.MATRIX:
+        if one.act is IssueClass.MATRIX:
             totals.pipes[Pipe.VECTOR] += executed * rates.vector
-        elif one.act is Act.MEMORY:
+        elif one.act is IssueClass.MEMORY:
             totals.served["addresses"] += busy / rates.units
 
 
-def spans(decoded: Sequence[Decoded], rates: Rates, wave: Wave) -> tuple[Span, ...]:
+def wave_spans(decoded: Sequence[DecodedInstruction], rates: Rates, wave: Wave) -> tuple[Span, ...]:
     """What a wave of the timeline waited for and did, in its order."""
     waits, found = _waits(wave, rates), list[Span]()
 
-    def add(start: float, end: float, index: int, pipe: Pipe | None, reason: Reason | None) -> None:
+    def add(
+        start: float, end: float, index: int, pipe: Pipe | None, reason: StallReason | None
+    ) -> None:
         if end > start:
             found.append(Span(int(start), int(end), index, pipe, reason))
 
@@ -153,7 +157,7 @@ def spans(decoded: Sequence[Decoded], rates: Rates, wave: Wave) -> tuple[Span, .
         if reason >= 0:
             add(base, until, index, None, _REASONS[reason])
         if queued:
-            add(until, time, index, None, Reason.PIPE)
+            add(until, time, index, None, StallReason.PIPE)
         if one.pipe is not None:
             add(time, served.get(position, time + one.busy), index, one.pipe, None)
     return tuple(found[:_SPANS])

@@ -18,39 +18,50 @@ from dataclasses import dataclass
 from heapq import heappop, heappush, heappushpop
 
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.decode import REASONS, Act, Counter, Decoded
-from scheduler.cycles.report import Reason, Span
+from scheduler.cycles.decode import WAIT_REASONS, Counter, DecodedInstruction, IssueClass
+from scheduler.cycles.report import Span, StallReason
 from scheduler.cycles.steps import (
-    CODES,
     NO_LINE,
+    REASON_CODES,
     SAME_LINE,
-    Global,
+    MemoryEffect,
     Path,
-    Prepared,
-    Preparing,
+    PathPreparer,
+    PreparedPath,
     Step,
 )
-from scheduler.cycles.sums import Totals, spans, sums
+from scheduler.cycles.sums import Totals, sum_waves, wave_spans
 from scheduler.cycles.waves import Block, Queue, Wave
 
-_KEPT = 64  # of the operations under way that a counter remembers
+_MAX_OUTSTANDING = 64  # of the operations under way that a counter remembers
 
 
 _AFTER_WAVES = 1 << 30  # what a pipe becomes free for comes behind all waves of that time
-_VECTOR, _WAIT, _BARRIER, _END = int(Act.VECTOR), int(Act.WAIT), int(Act.BARRIER), int(Act.END)
-_LAST_PIPE = int(Act.BRANCH)  # acts behind it need none
-_PLAIN = frozenset(map(int, (Act.VECTOR, Act.SCALAR, Act.BRANCH)))  # keep a pipe, no more
-_QUEUED = frozenset(map(int, (Act.VECTOR, Act.MATRIX, Act.LDS, Act.MEMORY)))
+_VECTOR, _WAIT, _BARRIER, _END = (
+    int(IssueClass.VECTOR),
+    int(IssueClass.WAIT),
+    int(IssueClass.BARRIER),
+    int(IssueClass.END),
+)
+_LAST_PIPE = int(IssueClass.BRANCH)  # acts behind it need none
+_PIPE_ONLY = frozenset(
+    map(int, (IssueClass.VECTOR, IssueClass.SCALAR, IssueClass.BRANCH))
+)  # keep a pipe, no more
+_QUEUED = frozenset(
+    map(int, (IssueClass.VECTOR, IssueClass.MATRIX, IssueClass.LDS, IssueClass.MEMORY))
+)
 _SCALARS = int(Counter.SCALARS)
-_FETCH, _LDS, _SCALAR = (CODES[reason] for reason in (Reason.FETCH, Reason.LDS, Reason.SCALAR))
-_COUNTED = [CODES[REASONS[counter]] for counter in Counter]
+_FETCH, _LDS, _SCALAR = (
+    REASON_CODES[reason] for reason in (StallReason.FETCH, StallReason.LDS, StallReason.SCALAR)
+)
+_COUNTED = [REASON_CODES[WAIT_REASONS[counter]] for counter in Counter]
 
 _Entry = tuple[float, int, int, Wave | None, Step | None, Queue | None]
 """Of the heap: a wave that is next with a step, or a queue whose pipe may be free."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class MemoryShare:
     """The unit's share of what others use too, in bytes a cycle; lines of its caches; whether the
     code may be larger than the instruction cache."""
 
@@ -74,7 +85,7 @@ class WaveTimes:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UnitResult:
     """``ends`` are the times at which the blocks ended, in their order; ``totals`` are of
     ``blocks`` blocks, as many as those that were run stand for."""
 
@@ -92,9 +103,9 @@ class Unit:
 
     def __init__(
         self,
-        decoded: Sequence[Decoded],
+        decoded: Sequence[DecodedInstruction],
         rates: Rates,
-        setting: Setting,
+        setting: MemoryShare,
         resident: int,
         timeline: int = 0,
     ) -> None:
@@ -103,23 +114,23 @@ class Unit:
         self._setting = setting
         self._resident = resident
         self._timeline = timeline
-        self._preparing = Preparing(decoded, rates)
-        self._prepared: dict[int, Prepared] = {}
+        self._preparing = PathPreparer(decoded, rates)
+        self._prepared: dict[int, PreparedPath] = {}
         simds = rates.simds
         self._heap: list[_Entry] = []
-        self._held = [0] * simds
+        self._wave_counts = [0] * simds
         # Of each SIMD, by act: when its pipe is free, whose instruction it had last, and the waves
         # that are ready but for their pipe, by priority and age. Of each queue that is not empty
         # an entry is in the heap, under the time when the pipe is free.
-        self._free = [[0.0] * len(Act) for _ in range(simds)]
-        self._owners: list[list[Wave | None]] = [[None] * len(Act) for _ in range(simds)]
-        self._queues: list[list[Queue]] = [[[] for _ in Act] for _ in range(simds)]
-        self._does: dict[int, Callable[[float, Wave, Decoded], None]] = {
-            Act.MATRIX: self._matrix,
-            Act.SCALAR_LOAD: self._scalar_load,
-            Act.LDS: self._local,
-            Act.MEMORY: self._global,
-            Act.PRIORITY: self._priority,
+        self._free = [[0.0] * len(IssueClass) for _ in range(simds)]
+        self._owners: list[list[Wave | None]] = [[None] * len(IssueClass) for _ in range(simds)]
+        self._queues: list[list[Queue]] = [[[] for _ in IssueClass] for _ in range(simds)]
+        self._handlers: dict[int, Callable[[float, Wave, DecodedInstruction], None]] = {
+            IssueClass.MATRIX: self._matrix,
+            IssueClass.SCALAR_LOAD: self._scalar_load,
+            IssueClass.LDS: self._local,
+            IssueClass.MEMORY: self._global,
+            IssueClass.PRIORITY: self._priority,
         }
         self._port_in = [0.0] * rates.lds_ports
         self._port_out = [0.0] * rates.lds_ports
@@ -139,7 +150,7 @@ class Unit:
 
     def run(
         self, blocks: Sequence[Sequence[Path]], weights: Sequence[float] | None = None
-    ) -> Outcome:
+    ) -> UnitResult:
         """Run all blocks, each of which stands for one or for as many as ``weights`` says. They
         are taken to touch lines of their own."""
         self._queue = list(blocks)
@@ -149,12 +160,12 @@ class Unit:
                 self._start(0.0)
         self._loop()
         waves = [wave for block in self._blocks for wave in block.waves]
-        totals = sums(self._decoded, self._rates, waves)
+        totals = sum_waves(self._decoded, self._rates, waves)
         totals.served |= self._passed
         totals.l1_hits, totals.l1_lines = self._lines["hits"], self._lines["lines"]
         ends = tuple(block.ended for block in self._blocks)
         issued = sum(len(wave.times) - len(wave.arrived) for wave in waves)
-        return Outcome(
+        return UnitResult(
             max(ends, default=0.0),
             ends,
             tuple(self._times_of(wave) for wave in waves),
@@ -174,7 +185,7 @@ class Unit:
             wave.started,
             wave.ended,
             marks,
-            spans(self._decoded, self._rates, wave) if shown else (),
+            wave_spans(self._decoded, self._rates, wave) if shown else (),
         )
 
     # -- blocks ---------------------------------------------------------------------------------
@@ -185,8 +196,8 @@ class Unit:
         block = Block(number, len(paths), self._weights[number])
         self._blocks.append(block)
         for path in paths:
-            simd = min(range(len(self._held)), key=self._held.__getitem__)
-            self._held[simd] += 1
+            simd = min(range(len(self._wave_counts)), key=self._wave_counts.__getitem__)
+            self._wave_counts[simd] += 1
             wave = Wave(
                 path,
                 self._steps(path),
@@ -201,9 +212,9 @@ class Unit:
             )
             self._age += 1
             block.waves.append(wave)
-            self._put(wave, time)
+            self._schedule(wave, time)
 
-    def _steps(self, path: Path) -> Prepared:
+    def _steps(self, path: Path) -> PreparedPath:
         known = self._prepared.get(id(path))
         if known is None:
             known = self._prepared[id(path)] = self._preparing.prepare(path)
@@ -211,7 +222,7 @@ class Unit:
 
     def _end(self, time: float, wave: Wave) -> None:
         wave.ended = time
-        self._held[wave.simd] -= 1
+        self._wave_counts[wave.simd] -= 1
         block = wave.block
         block.alive -= 1
         if block.alive == 0:
@@ -226,18 +237,18 @@ class Unit:
         end = time + self._rates.barrier
         waiting, block.waiting = block.waiting, []
         for wave in waiting:
-            wave.held.append((len(wave.times), end, CODES[Reason.BARRIER]))
+            wave.held.append((len(wave.times), end, REASON_CODES[StallReason.BARRIER]))
             wave.times.append(end)
-            self._put(wave, end)
+            self._schedule(wave, end)
 
     # -- waves ----------------------------------------------------------------------------------
 
-    def _put(self, wave: Wave, base: float) -> None:
-        entry = self._next(wave, base)
+    def _schedule(self, wave: Wave, base: float) -> None:
+        entry = self._next_entry(wave, base)
         if entry is not None:
             heappush(self._heap, entry)
 
-    def _next(self, wave: Wave, base: float) -> _Entry | None:  # noqa: PLR0912
+    def _next_entry(self, wave: Wave, base: float) -> _Entry | None:  # noqa: PLR0912
         """What a wave, which could issue at ``base``, is up for next. Instructions that concern it
         alone issue here."""
         times, steps = wave.times, wave.prepared.steps
@@ -251,7 +262,7 @@ class Unit:
                 if line == NO_LINE:
                     self._end(base, wave)
                     return None
-                fetched = self._fetched(line, base)
+                fetched = self._fetch_line(line, base)
                 if fetched > ready:
                     ready, reason = fetched, _FETCH
             if needs:
@@ -276,7 +287,7 @@ class Unit:
             times.append(ready)
             base = ready + after
 
-    def _fetched(self, line: int, time: float) -> float:
+    def _fetch_line(self, line: int, time: float) -> float:
         """When a line of code is there; those behind it are asked for with it."""
         code, latency = self._code, self._rates.fetch_latency
         known = code.pop(line, None)
@@ -294,7 +305,7 @@ class Unit:
         """All that happens, in order of time. Nearly all of a run's time is spent here, once for
         each instruction: so this is long, and what can wait is left to ``sums.py``."""
         heap, put_take = self._heap, heappushpop
-        cadence, does = self._rates.cadence, self._does
+        cadence, does = self._rates.cadence, self._handlers
         entry = heappop(heap) if heap else None
         while entry is not None:
             time, order, _, wave, step, queue = entry
@@ -313,7 +324,7 @@ class Unit:
             else:
                 act = step[0]
                 if act <= _LAST_PIPE:
-                    later = wave.free[act] if act in _PLAIN else self._blocked(time, wave, act)
+                    later = wave.free[act] if act in _PIPE_ONLY else self._blocked(time, wave, act)
                     if act not in _QUEUED:
                         if later > time:
                             later = self._slot(later, wave.simd)
@@ -331,7 +342,7 @@ class Unit:
             if act == _VECTOR:
                 wave.free[_VECTOR] = time + step[4]
                 wave.owners[_VECTOR] = wave
-            elif act in _PLAIN:
+            elif act in _PIPE_ONLY:
                 wave.free[act] = time + step[4]
             elif act == _BARRIER:
                 self._arrive(time, wave)
@@ -344,7 +355,7 @@ class Unit:
                 self._end(time + step[3], wave)
                 following = None
             else:
-                following = self._next(wave, time + step[3])
+                following = self._next_entry(wave, time + step[3])
             if queue:
                 later = self._blocked(time, queue[0][2], act)
                 later = max(later, time + cadence)
@@ -373,25 +384,25 @@ class Unit:
     def _blocked(self, time: float, wave: Wave, act: int) -> float:  # noqa: ARG002
         """When the pipe takes an instruction of that kind, at the earliest."""
         free = wave.free
-        later = free[Act.SCALAR if act == Act.SCALAR_LOAD else act]
-        if act == Act.MATRIX:
-            return max(later, free[Act.VECTOR])
-        if act == Act.LDS:
+        later = free[IssueClass.SCALAR if act == IssueClass.SCALAR_LOAD else act]
+        if act == IssueClass.MATRIX:
+            return max(later, free[IssueClass.VECTOR])
+        if act == IssueClass.LDS:
             return max(later, self._port_in[self._port(wave)] - self._rates.lds_queue)
-        if act == Act.MEMORY:
+        if act == IssueClass.MEMORY:
             return max(later, self._addresses - self._rates.memory_queue)
         return later
 
-    def _matrix(self, time: float, wave: Wave, one: Decoded) -> None:
-        wave.free[Act.MATRIX] = time + one.busy
-        wave.owners[Act.MATRIX] = wave
-        wave.free[Act.VECTOR] = time + self._rates.vector
+    def _matrix(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
+        wave.free[IssueClass.MATRIX] = time + one.busy
+        wave.owners[IssueClass.MATRIX] = wave
+        wave.free[IssueClass.VECTOR] = time + self._rates.vector
 
-    def _priority(self, time: float, wave: Wave, one: Decoded) -> None:  # noqa: ARG002
+    def _priority(self, time: float, wave: Wave, one: DecodedInstruction) -> None:  # noqa: ARG002
         wave.order = -one.priority
 
-    def _scalar_load(self, time: float, wave: Wave, one: Decoded) -> None:
-        wave.free[Act.SCALAR] = time + one.busy
+    def _scalar_load(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
+        wave.free[IssueClass.SCALAR] = time + one.busy
         end = time + self._rates.scalar_latency
         for counter in one.counts:
             self._count(wave, counter, end)
@@ -402,17 +413,17 @@ class Unit:
     def _count(wave: Wave, counter: int, end: float) -> None:
         queue = wave.counters[counter]
         queue.append(max(end, queue[-1]) if queue else end)
-        if len(queue) > 2 * _KEPT:
-            del queue[:_KEPT]
+        if len(queue) > 2 * _MAX_OUTSTANDING:
+            del queue[:_MAX_OUTSTANDING]
 
     def _port(self, wave: Wave) -> int:
         return wave.simd * self._rates.lds_ports // self._rates.simds
 
-    def _local(self, time: float, wave: Wave, one: Decoded) -> None:
+    def _local(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
         rates = self._rates
         position = len(wave.times)
         into, banks, back, busy = wave.prepared.local[position]
-        wave.free[Act.LDS] = time + rates.cadence
+        wave.free[IssueClass.LDS] = time + rates.cadence
         port = self._port(wave)
         start = max(time, self._port_in[port])
         self._port_in[port] = start + into
@@ -428,15 +439,17 @@ class Unit:
         if wave.served is not None:
             wave.served[position] = start + max(busy, into)
 
-    def _global(self, time: float, wave: Wave, one: Decoded) -> None:
+    def _global(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
         rates = self._rates
         position = len(wave.times)
         effect = wave.path.effects[position]
-        wave.free[Act.MEMORY] = time + rates.cadence
+        wave.free[IssueClass.MEMORY] = time + rates.cadence
         start = max(time, self._addresses)
-        busy = max(rates.address, effect.cycles) if isinstance(effect, Global) else rates.address
+        busy = (
+            max(rates.address, effect.cycles) if isinstance(effect, MemoryEffect) else rates.address
+        )
         self._addresses = end = start + busy / rates.units
-        if isinstance(effect, Global) and effect.lines:
+        if isinstance(effect, MemoryEffect) and effect.lines:
             weight = wave.path.weights[position] * wave.block.weight
             end = self._behind_l1(start, end, wave, effect, weight)
             if one.direct:  # the banks take it when it comes, as if none conflicted
@@ -447,26 +460,26 @@ class Unit:
             wave.served[position] = self._addresses
 
     def _behind_l1(
-        self, start: float, end: float, wave: Wave, effect: Global, weight: float
+        self, start: float, end: float, wave: Wave, effect: MemoryEffect, weight: float
     ) -> float:
         """When an access is done that L1 has begun with."""
         rates = self._rates
         if effect.store:
             behind = effect.bytes_used * effect.fresh
-            self._pass(start, effect.bytes_moved, behind, weight)
+            self._pass_l2(start, effect.bytes_moved, behind, weight)
             return max(end, self._l2, self._memory) + rates.l2_latency
-        missing = self._miss(wave, effect.lines)
+        missing = self._count_misses(wave, effect.lines)
         self._lines["lines"] += weight * len(effect.lines)
         self._lines["hits"] += weight * (len(effect.lines) - missing)
         if not missing:
             return end + rates.l1_latency
         moved = missing * rates.line
-        self._pass(start, moved, moved * effect.fresh, weight)
+        self._pass_l2(start, moved, moved * effect.fresh, weight)
         end = max(end, self._l2, self._memory if effect.fresh else 0.0)
         some = 1 - (1 - effect.fresh) ** missing
         return end + rates.l2_latency + some * (rates.memory_latency - rates.l2_latency)
 
-    def _pass(self, start: float, moved: float, behind: float, weight: float) -> None:
+    def _pass_l2(self, start: float, moved: float, behind: float, weight: float) -> None:
         """Bytes through L2, and those of them that it must fetch or write."""
         setting, served = self._setting, self._passed
         cycles = moved / setting.l2_bytes_cycle
@@ -477,7 +490,7 @@ class Unit:
             self._memory = max(self._memory, start) + cycles
             served["memory"] += weight * cycles
 
-    def _miss(self, wave: Wave, lines: tuple[int, ...]) -> int:
+    def _count_misses(self, wave: Wave, lines: tuple[int, ...]) -> int:
         """How many lines L1 does not have; it has them from now on."""
         cache = self._l1
         own = wave.block.number << 48

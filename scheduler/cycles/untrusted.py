@@ -14,15 +14,15 @@ from pathlib import Path
 from scheduler.build.asking import Child, ask
 from scheduler.build.process import Cancellation
 from scheduler.cycles.kernel_file import KernelFile
-from scheduler.cycles.record import from_json
 from scheduler.cycles.report import Report
+from scheduler.cycles.report_json import from_json
 from scheduler.targets import Board
 
 _CHILD = Child("scheduler.cycles.untrusted_child", "the model", "be modelled", "a kernel")
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """What modelling one launch may take of its process."""
 
     seconds: float = 300.0
@@ -33,7 +33,7 @@ def model_untrusted(
     kernels: KernelFile,
     board: Board,
     launch: str,
-    limits: Limits = Limits(),
+    limits: ProcessLimits = ProcessLimits(),
     cancellation: Cancellation | None = None,
 ) -> Report:
     """One launch (JSON) of a kernel of the file on a board, as ``model_file`` models it.

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.cycles.kernel_file import KernelFile, model_file
-from scheduler.cycles.launches.reading import read_launch, validator
-from scheduler.cycles.record import to_json
+from scheduler.cycles.launches.parser import read_launch, validator
+from scheduler.cycles.report_json import to_json
 from scheduler.fence import Fence
 from scheduler.fence import Limits as FenceLimits
 from scheduler.fence.model import MIB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scheduler.cycles.steps import Path, Prepared, Step
+from scheduler.cycles.steps import Path, PreparedPath, Step
 
 
 @dataclass(slots=True, eq=False)
@@ -15,7 +15,7 @@ class Wave:
     pipe that it kept itself; ``served`` on the timeline when LDS and memory were done with one."""
 
     path: Path
-    prepared: Prepared
+    prepared: PreparedPath
     simd: int
     block: Block
     age: int

@@ -216,7 +216,8 @@ class Graph:
     ``outputs`` are all values that leave the graph, new values of written inputs among them.
     ``output_specs`` say what each is for; there are none where the model returns all of them.
 
-    ``constant_outputs`` are no values and not among them: ``insert_constants`` puts them in between.
+    ``constant_outputs`` are no values and not among them: ``insert_constants`` puts them in
+    between.
 
     ``float32_matmul_precision`` is not in an exported graph: it is as whoever compiles it says.
     """

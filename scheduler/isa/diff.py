@@ -35,7 +35,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """One row of the two sides: instructions by index, None where a side has none."""
 
     change: Change
@@ -48,21 +48,21 @@ def diff(
     right: Function,
     readers: tuple[ListingReader, ListingReader],
     table_bits: int = _TABLE_BITS,
-) -> tuple[Row, ...]:
+) -> tuple[DiffRow, ...]:
     """Rows in the order of both sides, each side read by its own reader. ``table_bits`` bounds the
     memory of an exact comparison."""
     old = [readers[0].normalized(instruction) for instruction in left.instructions]
     new = [readers[1].normalized(instruction) for instruction in right.instructions]
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     at_left = at_right = 0
     for begin_left, begin_right, length in common_runs(old, new, table_bits):
-        rows += _gap(left, right, (at_left, begin_left), (at_right, begin_right))
+        rows += _gap_rows(left, right, (at_left, begin_left), (at_right, begin_right))
         for step in range(length):
             one, other = begin_left + step, begin_right + step
             same = left.instructions[one].operands == right.instructions[other].operands
-            rows.append(Row(Change.SAME if same else Change.RENAMED, one, other))
+            rows.append(DiffRow(Change.SAME if same else Change.RENAMED, one, other))
         at_left, at_right = begin_left + length, begin_right + length
-    rows += _gap(left, right, (at_left, len(old)), (at_right, len(new)))
+    rows += _gap_rows(left, right, (at_left, len(old)), (at_right, len(new)))
     return tuple(rows)
 
 
@@ -70,33 +70,33 @@ def common_runs(
     old: Sequence[str], new: Sequence[str], table_bits: int = _TABLE_BITS
 ) -> list[tuple[int, int, int]]:
     """What two texts share, by lines: runs (left, right, length) that ascend on both sides."""
-    return _merged(_matches(old, new, table_bits))
+    return _merge_runs(_matching_runs(old, new, table_bits))
 
 
-def summary(rows: Sequence[Row]) -> dict[Change, int]:
+def count_changes(rows: Sequence[DiffRow]) -> dict[Change, int]:
     """How many rows of each kind."""
     found = Counter(row.change for row in rows)
     return {change: found[change] for change in Change}
 
 
-def _gap(
+def _gap_rows(
     left: Function, right: Function, of_left: tuple[int, int], of_right: tuple[int, int]
-) -> Iterator[Row]:
+) -> Iterator[DiffRow]:
     """What has no partner: side by side where the mnemonics' kinds agree, else one by one."""
     one, other = of_left[0], of_right[0]
     while one < of_left[1] and other < of_right[1]:
         kind: Kind = left.instructions[one].kind
         if kind is not right.instructions[other].kind:
             break
-        yield Row(Change.CHANGED, one, other)
+        yield DiffRow(Change.CHANGED, one, other)
         one, other = one + 1, other + 1
     for index in range(one, of_left[1]):
-        yield Row(Change.REMOVED, index, None)
+        yield DiffRow(Change.REMOVED, index, None)
     for index in range(other, of_right[1]):
-        yield Row(Change.ADDED, None, index)
+        yield DiffRow(Change.ADDED, None, index)
 
 
-def _merged(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _merge_runs(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     result: list[tuple[int, int, int]] = []
     for left, right, length in sorted(matches):
         if (
@@ -110,17 +110,19 @@ def _merged(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return result
 
 
-def _matches(old: Sequence[str], new: Sequence[str], table_bits: int) -> list[tuple[int, int, int]]:
+def _matching_runs(
+    old: Sequence[str], new: Sequence[str], table_bits: int
+) -> list[tuple[int, int, int]]:
     """Runs (left, right, length) that are equal and ascend on both sides, in no order."""
     found: list[tuple[int, int, int]] = []
     work = [(0, len(old), 0, len(new))]
     while work:
         low, high, below, above = work.pop()
-        prefix = _common(old, new, low, below, min(high - low, above - below), 1)
+        prefix = _common_length(old, new, low, below, min(high - low, above - below), 1)
         if prefix:
             found.append((low, below, prefix))
             low, below = low + prefix, below + prefix
-        suffix = _common(old, new, high - 1, above - 1, min(high - low, above - below), -1)
+        suffix = _common_length(old, new, high - 1, above - 1, min(high - low, above - below), -1)
         if suffix:
             high, above = high - suffix, above - suffix
             found.append((high, above, suffix))
@@ -135,7 +137,7 @@ def _matches(old: Sequence[str], new: Sequence[str], table_bits: int) -> list[tu
     return found
 
 
-def _common(
+def _common_length(
     old: Sequence[str], new: Sequence[str], one: int, other: int, most: int, step: int
 ) -> int:
     """How many lines agree from there on, forwards or backwards."""
@@ -171,7 +173,7 @@ def _anchors(
     left = _unique(old, *of_old, run)
     right = _unique(new, *of_new, run)
     pairs = sorted((place, right[key]) for key, place in left.items() if key in right)
-    return _increasing(pairs)
+    return _longest_increasing(pairs)
 
 
 def _unique(lines: Sequence[str], low: int, high: int, run: int) -> dict[Hashable, int]:
@@ -187,7 +189,7 @@ def _unique(lines: Sequence[str], low: int, high: int, run: int) -> dict[Hashabl
     return places
 
 
-def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest subsequence whose second numbers ascend (patience sorting)."""
     tails: list[int] = []
     tail_index: list[int] = []

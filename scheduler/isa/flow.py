@@ -32,7 +32,7 @@ class Loop:
     innermost: bool
 
 
-def blocks_of(
+def build_blocks(
     count: int,
     branches: Mapping[int, int | None],
     ends: Set[int],
@@ -63,7 +63,7 @@ def blocks_of(
     return tuple(result)
 
 
-def loops_of(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
+def find_loops(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
     """The natural loops, outer before inner; back edges to one header make one loop."""
     if not blocks:
         return ()
@@ -79,7 +79,7 @@ def loops_of(blocks: tuple[Block, ...]) -> tuple[Loop, ...]:
             if _dominates(successor, block, dominator):
                 body = bodies.setdefault(successor, {successor})
                 _add_body(body, block, predecessors)
-    return _nested(bodies)
+    return _nest_loops(bodies)
 
 
 def _add_body(body: set[int], tail: int, predecessors: list[list[int]]) -> None:
@@ -91,7 +91,7 @@ def _add_body(body: set[int], tail: int, predecessors: list[list[int]]) -> None:
             stack.extend(predecessors[block])
 
 
-def _nested(bodies: dict[int, set[int]]) -> tuple[Loop, ...]:
+def _nest_loops(bodies: dict[int, set[int]]) -> tuple[Loop, ...]:
     order = sorted(bodies, key=lambda header: (-len(bodies[header]), header))
     loops: list[Loop] = []
     for header in order:

@@ -31,7 +31,7 @@ class Hazard:
     lines: tuple[int, ...] = ()
 
 
-def beyond_cache(code_bytes: int, target: str) -> tuple[Hazard, ...]:
+def code_size_hazards(code_bytes: int, target: str) -> tuple[Hazard, ...]:
     """Code that is more than the instruction cache of the target's reference board
     (``Board.instruction_cache_bytes``) holds."""
     return tuple(
@@ -45,7 +45,7 @@ def beyond_cache(code_bytes: int, target: str) -> tuple[Hazard, ...]:
     )
 
 
-def in_private_memory(function: Function) -> tuple[Hazard, ...]:
+def private_memory_hazards(function: Function) -> tuple[Hazard, ...]:
     """The instructions that go to memory for what a thread keeps for itself: spilled registers,
     and arrays whose index is only known at run time."""
     lines = tuple(one.line for one in function.instructions if one.kind is Kind.SCRATCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from scheduler.targets.words import Words
+from scheduler.targets.terms import Terms
 
 
 class Kind(StrEnum):
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     OTHER = "other"  # of a listing for the host: not classified further
 
 
-def titles(words: Words) -> Mapping[Kind, str]:
+def kind_titles(words: Terms) -> Mapping[Kind, str]:
     """What tables call each class, in a maker's words."""
     own = {Kind.SCALAR: words.scalar, Kind.LDS: words.shared, Kind.SCRATCH: words.scratch}
     return {kind: own.get(kind, kind.value) for kind in Kind}

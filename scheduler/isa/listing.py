@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from scheduler.isa.flow import Block, Loop, blocks_of, loops_of
+from scheduler.isa.flow import Block, Loop, build_blocks, find_loops
 from scheduler.isa.instructions import Kind
 
 
@@ -62,7 +62,7 @@ class Function:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        return blocks_of(
+        return build_blocks(
             len(self.instructions),
             {
                 index: self.labels.get(instruction.target)
@@ -80,7 +80,7 @@ class Function:
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """Outer loops before those within them."""
-        return loops_of(self.blocks)
+        return find_loops(self.blocks)
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Function:
             for _ in range(block.first, block.end)
         )
 
-    def of_loop(self, loop: Loop) -> tuple[Instruction, ...]:
+    def loop_instructions(self, loop: Loop) -> tuple[Instruction, ...]:
         """A loop's instructions, those of loops within it included, in the listing's order."""
         return tuple(
             instruction
@@ -117,7 +117,7 @@ class Function:
                 for number in own
                 for each in self.instructions[self.blocks[number].first : self.blocks[number].end]
             )
-            return matrix, loop.depth, len(self.of_loop(loop))
+            return matrix, loop.depth, len(self.loop_instructions(loop))
 
         return max(self.loops, key=weight, default=None)
 
@@ -145,7 +145,7 @@ def header_of(path: str) -> str:
     return name if found else ""
 
 
-def counts(instructions: Iterable[Instruction]) -> dict[Kind, int]:
+def count_kinds(instructions: Iterable[Instruction]) -> dict[Kind, int]:
     """How many instructions of each class there are; classes without any are left out."""
     found = Counter(instruction.kind for instruction in instructions)
     return {kind: found[kind] for kind in Kind if found[kind]}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from scheduler.isa.hazards import Hazard
 from scheduler.targets import Target
-from scheduler.targets.registry import backend_of, part
+from scheduler.targets.registry import backend_of, load_part
 
 Resources: TypeAlias = Mapping[str, Any]
 """What one device function takes, as the backend's recipe gives it."""
@@ -97,5 +97,5 @@ class OccupancyRules(ABC):
 def rules_of(target: Target) -> OccupancyRules | None:
     """The rules of the target's backend; None where nothing limits how much runs at once."""
     reference = backend_of(target).occupancy
-    rules: OccupancyRules | None = part(reference) if reference else None
+    rules: OccupancyRules | None = load_part(reference) if reference else None
     return rules

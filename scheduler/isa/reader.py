@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler.isa.describe import Description
-from scheduler.isa.hazards import Hazard, in_private_memory
+from scheduler.isa.hazards import Hazard, private_memory_hazards
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.targets import Target
-from scheduler.targets.registry import backend_of, part
+from scheduler.targets.registry import backend_of, load_part
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class ListingReader(ABC):
 
     def hazards(self, function: Function) -> tuple[Hazard, ...]:
         """What its instructions show to be likely to cost time, with their lines."""
-        return in_private_memory(function)
+        return private_memory_hazards(function)
 
 
 def reader_of(target: Target) -> ListingReader:
     """The reader of the target's backend."""
-    reader: ListingReader = part(backend_of(target).listings)
+    reader: ListingReader = load_part(backend_of(target).listings)
     return reader

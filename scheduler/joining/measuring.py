@@ -36,13 +36,13 @@ from scheduler.joining.server import Server
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.lock import DeviceBusy, exclusive
-from scheduler.tuning.assignment import NO_LIMIT, Assignment, Prepared, work_on
-from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.assignment import NO_LIMIT, Assignment, PreparedSchedule, run_assignment
+from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
-from scheduler.tuning.start import start_of
 from scheduler.tuning.tuner import Event
+from scheduler.tuning.warm_start import build_warm_start
 
 _LOOK_S = 0.2
 _ONCE = 1  # what is asked beside the work is asked again anyway
@@ -84,7 +84,7 @@ class RemoteDesk:
             strategy=task.strategy,
             seed=task.seed,
             known=task.known,
-            start=start_of(task.begins_with, task.begins),
+            start=build_warm_start(task.begins_with, task.begins),
             measured=seen,
         )
 
@@ -128,7 +128,9 @@ def measure(
     )
     with closing(_pool(task, server, folder, holding, builds)) as pool:
         desk = RemoteDesk(task, pool, holding, device)
-        decided = work_on(assignment, _prepared(graph, task.target), desk, device, cancellation)
+        decided = run_assignment(
+            assignment, _prepared(graph, task.target), desk, device, cancellation
+        )
     holding.spent_s = decided.seconds
     holding.deliver_all()
     sent = {one.kernel: one for one in task.seen} | holding.sent
@@ -156,10 +158,10 @@ def scheduled(graph: Path) -> Schedule:
 
 
 @lru_cache(maxsize=2)
-def _prepared(graph: Path, target: str) -> Prepared:
+def _prepared(graph: Path, target: str) -> PreparedSchedule:
     schedule = scheduled(graph)
     every = served_together(targets.find(targets.names()[0]))
-    return Prepared(
+    return PreparedSchedule(
         schedule,
         pipeline.scheduling(schedule, every),
         pipeline.scheduling(schedule, (targets.find(target),)),

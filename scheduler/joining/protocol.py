@@ -20,10 +20,10 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage
 from scheduler.tuning.budget import Budget
-from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState, Entry
-from scheduler.tuning.repeating import Place, Use
-from scheduler.tuning.start import Line as ModelledLine
+from scheduler.tuning.prior_results import PriorResult
+from scheduler.tuning.replay import GraphNodeRef, RecordedUse
+from scheduler.tuning.warm_start import LedgerLine as ModelledLine
 
 T = TypeVar("T")
 
@@ -207,7 +207,7 @@ class Task:
     libraries: tuple[Library, ...]
     seen: tuple[Result, ...] = ()
     budget: Budget | None = None
-    known: tuple[Known, ...] = ()
+    known: tuple[PriorResult, ...] = ()
     begins_with: str = ""
     begins: tuple[ModelledLine, ...] = ()
 
@@ -218,7 +218,7 @@ class Repeat:
     is sent under, in the place of a kernel's name."""
 
     key: str
-    uses: tuple[Use, ...]
+    uses: tuple[RecordedUse, ...]
     library: Library
 
 
@@ -235,7 +235,7 @@ class Again:
     device: str
     target: str
     problem: str
-    places: tuple[Place, ...]
+    places: tuple[GraphNodeRef, ...]
     sizes: Mapping[str, int]
     seed: int
     repeats: tuple[Repeat, ...]

@@ -14,8 +14,8 @@ from scheduler.joining.protocol import Again, Loss, Repeat, Result, Samples
 from scheduler.joining.server import Server, TokenError
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.again import measure_again
-from scheduler.tuning.repeating import Place, Site, find_site
+from scheduler.tuning.interleaved_bench import measure_interleaved
+from scheduler.tuning.replay import CallSite, GraphNodeRef, find_call_site
 
 
 def repeat(
@@ -31,7 +31,7 @@ def repeat(
     Raises ``Cancelled``; ``UserError`` where nothing of it can be measured here.
     """
 
-    def schedule(place: Place) -> Schedule | None:
+    def schedule(place: GraphNodeRef) -> Schedule | None:
         try:
             file = fetched(server, folder, again, place.graph, "graph.pt2", place.graph_bytes)
         except (TokenError, MachineError):
@@ -40,7 +40,7 @@ def repeat(
             return None
         return scheduled(file)
 
-    site = find_site(again.places, again.problem, again.sizes, schedule)
+    site = find_call_site(again.places, again.problem, again.sizes, schedule)
     found: dict[str, Measurement | Rejected] = {}
     candidates: dict[str, BuiltCandidate] = {}
     for one in again.repeats:
@@ -58,14 +58,14 @@ def repeat(
         holding.samples = (samples, due)
 
     place = (site.node, site.lowered, site.bindings)
-    found |= measure_again(*place, candidates, device, again.seed, progress, cancellation)
+    found |= measure_interleaved(*place, candidates, device, again.seed, progress, cancellation)
     if cancellation.cancelled:
         raise Cancelled
     return Handed((), results=tuple(_result(key, one) for key, one in found.items()))
 
 
 def _candidate(
-    again: Again, one: Repeat, site: Site, server: Server, folder: Folder
+    again: Again, one: Repeat, site: CallSite, server: Server, folder: Folder
 ) -> BuiltCandidate:
     request = site.request(one.library.kernel, one.uses, again.target)
     build = build_of(server, folder, again, one.library)

@@ -1,6 +1,7 @@
 """Which values share memory in torch: views with what they show, in-place ops with what they write.
 
-Lowered values share nothing (``functionalize.py`` makes writes functional); this only keeps account.
+Lowered values share nothing (``functionalize.py`` makes writes functional); this only keeps
+account.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ class Builder:
     """What the rules of the ops write to.
 
     ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads
-    through; both go into the operations made for it. ``inline_subgraph`` lowers an inner graph here.
+    through; both go into the operations made for it. ``inline_subgraph`` lowers an inner graph
+    here.
     """
 
     def __init__(self, graph: Graph) -> None:

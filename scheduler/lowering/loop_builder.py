@@ -51,8 +51,8 @@ class Loop:
         first: int = 0,
         condition: Tensor | None = None,
     ) -> None:
-        """``init`` in memory of the loop's own (``copy_rows``). Either ``steps`` or ``condition``, one
-        boolean, says how often; ``first`` is the slice of the first step."""
+        """``init`` in memory of the loop's own (``copy_rows``). Either ``steps`` or ``condition``,
+        one boolean, says how often; ``first`` is the slice of the first step."""
         assert (steps is None) is not (condition is None)
         assert b.node is not None
         self._b = b

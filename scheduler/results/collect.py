@@ -19,12 +19,12 @@ from scheduler.results.model import (
     Compiler,
     GraphId,
     KernelText,
+    MeasurementRecord,
     OperandRecord,
     Origin,
     Results,
     RunRecord,
     TaskRecord,
-    Timed,
 )
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
@@ -32,12 +32,12 @@ from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import ProblemResult, TuningResult
 
-_NEITHER = "the budget was spent"
+_BUDGET_SPENT = "the budget was spent"
 _REASON, _DETAIL = 500, 2**20  # characters
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class RunContext:
     """What the result itself does not say. ``compiler`` makes the target's base language,
     ``others`` are those of sources in further ones, by what such a source is called."""
 
@@ -56,7 +56,7 @@ class Circumstances:
         return [*self.others].index(source_file) + 1 if source_file in self.others else 0
 
 
-def collect(result: TuningResult, facts: Circumstances, nodes: Collection[str]) -> Results:
+def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[str]) -> Results:
     """The problems of these scheduled nodes; others (the parts of fused kernels, tried by
     themselves) are of another schedule, and left out."""
     by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
@@ -96,9 +96,9 @@ def call_text(call: KernelCall) -> dict[str, str]:
     }
 
 
-def timed_record(measured: Measurement, device: int) -> Timed:
+def timed_record(measured: Measurement, device: int) -> MeasurementRecord:
     """A measurement as a file keeps it."""
-    return Timed(
+    return MeasurementRecord(
         device=device,
         batch=measured.batch,
         samples_ns=measured.samples_ns,
@@ -109,9 +109,7 @@ def timed_record(measured: Measurement, device: int) -> Timed:
     )
 
 
-def _run(
-    problems: Sequence[ProblemResult], result: TuningResult, facts: Circumstances
-) -> RunRecord:
+def _run(problems: Sequence[ProblemResult], result: TuningResult, facts: RunContext) -> RunRecord:
     over = facts.started + timedelta(seconds=round(result.seconds, 6))
     return RunRecord(
         origin=facts.origin,
@@ -158,7 +156,7 @@ def task_record(
     )
 
 
-def _candidates(one: ProblemResult, facts: Circumstances) -> Iterator[CandidateRecord]:
+def _candidates(one: ProblemResult, facts: RunContext) -> Iterator[CandidateRecord]:
     """Each kernel once: of configurations that render alike the chosen one's line counts, else the
     first. What rules rejected comes last, as in the ledger."""
     callers = {caller.name: caller for caller in reversed(one.problem.callers)}
@@ -178,7 +176,7 @@ def _candidates(one: ProblemResult, facts: Circumstances) -> Iterator[CandidateR
 
 
 def _candidate(
-    place: int, entry: Entry, caller: TemplateCaller | None, facts: Circumstances
+    place: int, entry: Entry, caller: TemplateCaller | None, facts: RunContext
 ) -> CandidateRecord:
     record = CandidateRecord(
         position=place,
@@ -198,7 +196,7 @@ def _candidate(
         timed=None,
     )
     if caller is None or record.state == CANCELLED:
-        return replace(record, reason=record.reason or _NEITHER)
+        return replace(record, reason=record.reason or _BUDGET_SPENT)
     compiler = facts.compiled_by(caller.kernel.source_file)
     return replace(
         record,

@@ -74,7 +74,7 @@ class BuildFacts:
 
 
 @dataclass(frozen=True)
-class Timed:
+class MeasurementRecord:
     """A measurement on ``devices[device]`` of its run; the columns of ``readings`` are as long as
     the samples."""
 
@@ -106,7 +106,7 @@ class CandidateRecord:
     call: Mapping[str, str]
     line_origins: tuple[LineOrigin, ...]
     build: BuildFacts | None
-    timed: Timed | None
+    timed: MeasurementRecord | None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scheduler.outcome import UserError
 from scheduler.runtime.device import Absent, Device, DeviceInfo, DeviceProvider
 from scheduler.targets import Target, emulation_of, find
 from scheduler.targets.modelled import board_of_device, is_modelled
-from scheduler.targets.registry import Backend, backend_of, backends, part
+from scheduler.targets.registry import Backend, backend_of, backends, load_part
 
 
 def probe() -> tuple[DeviceInfo | Absent, ...]:
@@ -45,5 +45,5 @@ def default_device(target: Target) -> str:
 
 
 def _provider(backend: Backend) -> DeviceProvider:
-    provider: DeviceProvider = part(backend.devices)
+    provider: DeviceProvider = load_part(backend.devices)
     return provider

@@ -29,7 +29,7 @@ from scheduler.isa.rocm.emulator.launch import Launch as Emulated
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.memory import PAGE, Filler, Memory
 from scheduler.isa.rocm.emulator.program import Program, program_of
-from scheduler.isa.rocm.emulator.run import Run, run
+from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel, Timing
 from scheduler.runtime.library import elapsed_ns
@@ -239,7 +239,7 @@ class _Loaded:
         }
 
 
-def _check(program: Program, done: Run) -> None:
+def _check(program: Program, done: EmulationResult) -> None:
     name = program.function.name
     if done.unknown:
         listed = ", ".join(sorted(done.unknown))

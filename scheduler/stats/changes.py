@@ -5,7 +5,7 @@ changed, is steady, or is too short to say. No more is remembered than the last 
 present level and the ones before it, so that a value costs the same however long the series is, and
 what is said of it depends on the values up to it alone. Nothing need be stored for that: ``resume``
 makes it again of them. How two levels are told from each other: ``steps.py``; how long a level has
-to last that was there before: ``stays.py``; what decides: ``settings.py``.
+to last that was there before: ``dwell.py``; what decides: ``settings.py``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from scheduler.stats.candidates import candidates
+from scheduler.stats.candidate_splits import candidate_splits
+from scheduler.stats.dwell import is_lasting
+from scheduler.stats.level_shift import DetectionFloor, measure_shift
 from scheduler.stats.noise import NoiseFloor
-from scheduler.stats.reference import Array, cut_off, reference
+from scheduler.stats.reference import Array, clip, fit_reference
 from scheduler.stats.settings import Settings
-from scheduler.stats.stays import lasts
-from scheduler.stats.steps import Least, step
 
 _NO_FLOOR = NoiseFloor()
 _DEFAULTS = Settings()
@@ -71,7 +71,7 @@ class Detection:
     change: Change | None = None
 
 
-def append(
+def append_value(
     level: Level,
     value: float,
     revision: str = "",
@@ -102,12 +102,12 @@ def append(
     noise = max(settings.least_noise, floor.noise)
     if len(level.logs) < settings.least_before + settings.after:
         noise = max(noise, _noise(level.earlier, settings))
-    least = Least(noise=noise, effect=max(settings.least_effect, floor.shift))
-    found = _clearest(logs, _boundaries(level.revisions, enough, settings), least, settings)
+    least = DetectionFloor(noise=noise, effect=max(settings.least_effect, floor.shift))
+    found = _clearest_split(logs, _boundaries(level.revisions, enough, settings), least, settings)
     if found is None:
         return level, unchanged
     split, errors = found
-    if not lasts(np.asarray(level.earlier), logs[:split], logs[split:], settings):
+    if not is_lasting(np.asarray(level.earlier), logs[:split], logs[split:], settings):
         return level, unchanged
     change = _change(level, split, errors, settings)
     rest = replace(
@@ -119,7 +119,7 @@ def append(
     return rest, Detection(Status.CHANGED, change)
 
 
-def resume(
+def resume_level(
     values: Sequence[float],
     revisions: Sequence[str] = (),
     appended: int | None = None,
@@ -146,7 +146,7 @@ def _logs(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(np.log(np.asarray(values, dtype=np.float64)).tolist())
 
 
-def changes(
+def find_changes(
     values: Sequence[float],
     revisions: Sequence[str] = (),
     floor: NoiseFloor = _NO_FLOOR,
@@ -156,7 +156,7 @@ def changes(
     level, found = Level(), []
     for position, value in enumerate(values):
         revision = revisions[position] if revisions else ""
-        level, detection = append(level, value, revision, floor, settings)
+        level, detection = append_value(level, value, revision, floor, settings)
         if detection.change is not None:
             found.append((position, detection.change))
     return tuple(found)
@@ -171,27 +171,27 @@ def _noise(earlier: Sequence[float], settings: Settings) -> float:
     return float(np.median(differences)) * _OF_DIFFERENCES
 
 
-def _clearest(
-    logs: Array, boundaries: list[int], least: Least, settings: Settings
+def _clearest_split(
+    logs: Array, boundaries: list[int], least: DetectionFloor, settings: Settings
 ) -> tuple[int, float] | None:
     """Where the change begins that is clearest beyond its threshold, and its standard errors."""
     best = (0.0, 0.0, 0)
-    tried = _tried(boundaries, logs.size, settings)
-    for split in candidates(logs, tried, settings.before, least.effect):
+    tried = _tested_boundaries(boundaries, logs.size, settings)
+    for split in candidate_splits(logs, tried, settings.before, least.effect):
         before = logs[max(0, split - settings.before) : split]
-        best = max(best, (*step(before, logs[split:], least, settings), split))
+        best = max(best, (*measure_shift(before, logs[split:], least, settings), split))
     passed, errors, split = best
     if passed < 1:
         return None
-    place = _place(logs, boundaries, split, least, settings)
+    place = _locate_split(logs, boundaries, split, least, settings)
     # The last few values move it there, which may be spikes or the first of another level: wait.
     if logs.size - place < settings.sizes[0]:
         return None
     if place != split:
-        if not candidates(logs, [place], settings.before, least.effect):
+        if not candidate_splits(logs, [place], settings.before, least.effect):
             return None
         before = logs[max(0, place - settings.before) : place]
-        passed, errors = step(before, logs[place:], least, settings)
+        passed, errors = measure_shift(before, logs[place:], least, settings)
     return (place, errors) if passed >= settings.at_place else None
 
 
@@ -203,18 +203,20 @@ def _boundaries(revisions: Sequence[str], enough: int, settings: Settings) -> li
     return [at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]]
 
 
-def _tried(boundaries: list[int], n: int, settings: Settings) -> list[int]:
+def _tested_boundaries(boundaries: list[int], n: int, settings: Settings) -> list[int]:
     """For each of the sizes the last boundary that leaves as many values."""
     found = (bisect_right(boundaries, n - size) for size in settings.sizes)
     return list(dict.fromkeys(boundaries[after - 1] for after in found if after))
 
 
-def _place(logs: Array, boundaries: list[int], split: int, least: Least, settings: Settings) -> int:
+def _locate_split(
+    logs: Array, boundaries: list[int], split: int, least: DetectionFloor, settings: Settings
+) -> int:
     """The boundary at which two levels describe the values best: least squares, spikes cut off."""
     start = max(0, split - settings.before)
-    level = reference(logs[start:split], least.noise, settings)
+    level = fit_reference(logs[start:split], least.noise, settings)
     far = 2 * settings.cut  # a small step and a large one differ
-    cut = cut_off((logs[start:] - level.centre) / level.noise, far)
+    cut = clip((logs[start:] - level.centre) / level.noise, far)
     cut -= cut.mean()
     before = np.asarray(boundaries) - start
     explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))

@@ -12,7 +12,7 @@ from itertools import accumulate, takewhile
 
 import numpy as np
 
-LEAST_SAMPLES = 6
+MIN_INTERVAL_SAMPLES = 6
 """Samples that a 95% interval of a median takes. All n lie on one side of it with a probability of
 2 / 2**n, so that even the range holds it less often of fewer: of 5 in 93.75%, of 2 in half of all
 cases."""
@@ -31,7 +31,7 @@ def bounds_of(n: int) -> Bounds:
     has none, and fewer than ``LEAST_SAMPLES`` have no more than their range."""
     if n < 2:
         return Bounds.NONE
-    return Bounds.RANGE if n < LEAST_SAMPLES else Bounds.INTERVAL
+    return Bounds.RANGE if n < MIN_INTERVAL_SAMPLES else Bounds.INTERVAL
 
 
 def bounds_text(n: int, low: str, high: str) -> str:
@@ -66,7 +66,7 @@ def median_interval(
     if len(samples) == 0:
         raise ValueError("no samples")
     values = np.asarray(samples, dtype=np.float64)
-    if values.size < LEAST_SAMPLES:
+    if values.size < MIN_INTERVAL_SAMPLES:
         return Interval(
             float(np.median(values)), float(values.min()), float(values.max()), values.size
         )
@@ -90,13 +90,13 @@ def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interva
     if len(samples) == 0:
         raise ValueError("no samples")
     values = np.sort(np.asarray(samples, dtype=np.float64))
-    left_out = _left_out(values.size, confidence)
+    left_out = _trim_count(values.size, confidence)
     low, high = values[left_out], values[-1 - left_out]
     return Interval(float(np.median(values)), float(low), float(high), values.size)
 
 
 @lru_cache(maxsize=4096)
-def _left_out(n: int, confidence: float) -> int:
+def _trim_count(n: int, confidence: float) -> int:
     """How many of n samples are left out at each end.
 
     The number of samples below the median, B, is binomial with probability 1/2. Of 40 samples 13

@@ -17,9 +17,9 @@ from scheduler.stats.reference import NORMAL, Array
 LEAST_VALUES = 8
 """A floor of fewer distances than that would be chance."""
 
-_NINE_OF_TEN = 1.645
+_Z_90 = 1.645
 """Nine of ten values of normal noise lie no further from the centre, in standard deviations."""
-_MOVE = 2.9155
+_SHIFT_Z = 2.9155
 """A tenth of the differences of two medians of n normal values are larger than that times their
 deviation over the root of n: 1.645 (nine of ten) * 1.2533 (of a median) * the root of 2."""
 
@@ -56,7 +56,7 @@ def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
     if medians.size < LEAST_VALUES:
         return NoiseFloor(noise, 0.0, n)
     moved = float(np.quantile(np.abs(np.diff(medians)), 0.9))
-    by_chance = _MOVE * noise / float(np.sqrt(np.median([values.size for values in logs])))
+    by_chance = _SHIFT_Z * noise / float(np.sqrt(np.median([values.size for values in logs])))
     return NoiseFloor(noise, float(np.sqrt(max(moved**2 - by_chance**2, 0.0))), n)
 
 
@@ -73,7 +73,7 @@ def _deviation(distances: Array) -> float:
     if distances.size < LEAST_VALUES:
         return 0.0
     by_half = NORMAL * float(np.median(distances))
-    return max(by_half, float(np.quantile(distances, 0.9)) / _NINE_OF_TEN)
+    return max(by_half, float(np.quantile(distances, 0.9)) / _Z_90)
 
 
 def _positive(stretch: Sequence[float]) -> Array:

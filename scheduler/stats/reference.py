@@ -40,17 +40,19 @@ class Reference:
     """Whether the values themselves vary by that noise: less is known to be chance."""
 
 
-def reference(before: Array, least_noise: float, settings: Settings) -> Reference:
+def fit_reference(before: Array, least_noise: float, settings: Settings) -> Reference:
     ordered = np.sort(before)
     centre = _middle(ordered)
     distances = before - centre
-    own = max(NORMAL * median(np.abs(distances)), _step(ordered) / 2)
+    own = max(NORMAL * median(np.abs(distances)), _quantum(ordered) / 2)
     noise = max(own, least_noise)
     units = distances / noise
-    return _of(centre, noise, units, cut_off(units, settings.cut), shown=own >= least_noise)
+    return _make_reference(
+        centre, noise, units, clip(units, settings.cut), shown=own >= least_noise
+    )
 
 
-def drifting(level: Reference, settings: Settings) -> Reference | None:
+def detrend(level: Reference, settings: Settings) -> Reference | None:
     """The level without its drift, centred at the value to come; ``None`` where none is clear."""
     n = level.cut.size
     if n < settings.least_drift:
@@ -59,7 +61,7 @@ def drifting(level: Reference, settings: Settings) -> Reference | None:
     squares = float(places @ places)
     slope = float(places @ level.cut) / squares
     rest = level.cut - level.mean - slope * places
-    straight = _of(0.0, 1.0, rest, rest)
+    straight = _make_reference(0.0, 1.0, rest, rest)
     error = float(np.sqrt(rest @ rest / (n - 2) * straight.likeness / squares))
     if abs(slope) <= settings.slope_errors * error:
         return None
@@ -80,7 +82,7 @@ def median(values: Array) -> float:
     return _middle(np.sort(values))
 
 
-def cut_off(values: Array, most: float) -> Array:
+def clip(values: Array, most: float) -> Array:
     """As NumPy's clip, which takes twice as long for so few."""
     found: Array = np.minimum(np.maximum(values, -most), most)
     return found
@@ -93,7 +95,7 @@ def _middle(ordered: Array) -> float:
     return float(ordered[half - 1] + ordered[half]) / 2
 
 
-def _of(
+def _make_reference(
     centre: float, noise: float, distances: Array, cut: Array, *, shown: bool = True
 ) -> Reference:
     mean = float(cut.sum()) / cut.size
@@ -106,7 +108,7 @@ def _of(
         cut=cut,
         mean=mean,
         spread=max(sqrt(squares / (cut.size - 1)), 0.8),
-        likeness=likeness(centred, squares),
+        likeness=variance_inflation(centred, squares),
         shown=shown,
     )
 
@@ -116,7 +118,7 @@ def deviation(values: Array) -> float:
     return sqrt(float(centred @ centred) / (values.size - 1))
 
 
-def likeness(centred: Array, squares: float) -> float:
+def variance_inflation(centred: Array, squares: float) -> float:
     """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
     if squares == 0:
         return 1.0
@@ -125,7 +127,7 @@ def likeness(centred: Array, squares: float) -> float:
     return (1 + rho) / (1 - rho)
 
 
-def _step(ordered: Array) -> float:
+def _quantum(ordered: Array) -> float:
     """The step of quantized values: the least distance between two that differ, else 0."""
     gaps = ordered[1:] - ordered[:-1]
     gaps = gaps[gaps > 1e-9]

@@ -72,7 +72,7 @@ class Settings:
     """How far the test must be passed where the change is said to begin, as a part of what is
     needed where it was found."""
 
-    least_stay: int = 2
+    min_dwell: int = 2
     """So many values at least are a visit to a level, and not a spike."""
 
     waits: tuple[tuple[int, int], ...] = ((1, 12), (2, 24))

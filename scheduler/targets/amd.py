@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduler.targets.model import Figure, HipHardware, Target
-from scheduler.targets.words import AMD, Words
+from scheduler.targets.model import HardwareFigure, HipHardware, Target
+from scheduler.targets.terms import AMD, Terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +22,12 @@ class AmdHardware(HipHardware):
     in granules too.
     """
 
-    words: ClassVar[Words] = AMD
-    figures: ClassVar[tuple[Figure, ...]] = (
-        Figure("VGPRs", "a SIMD", "vgprs_per_simd"),
-        Figure("Granule", "VGPRs", "vgpr_granule"),
-        Figure("Waves", "a SIMD, at most", "max_waves_per_simd"),
-        Figure("LDS", "B a CU", "lds_bytes"),
+    words: ClassVar[Terms] = AMD
+    figures: ClassVar[tuple[HardwareFigure, ...]] = (
+        HardwareFigure("VGPRs", "a SIMD", "vgprs_per_simd"),
+        HardwareFigure("Granule", "VGPRs", "vgpr_granule"),
+        HardwareFigure("Waves", "a SIMD, at most", "max_waves_per_simd"),
+        HardwareFigure("LDS", "B a CU", "lds_bytes"),
     )
 
     vgprs_per_simd: int

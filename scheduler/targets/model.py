@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from scheduler.matrix_instructions import of_processor
-from scheduler.targets.words import GENERAL, Words
+from scheduler.targets.terms import GENERAL, Terms
 
 
 @dataclass(frozen=True)
-class Figure:
+class HardwareFigure:
     """One of a hardware's figures for tables: heading, unit, and the field that holds it."""
 
     heading: str
@@ -26,10 +26,10 @@ class Hardware:
     ``wavefront`` is how many threads run in lockstep (AMD: a wave, NVIDIA: a warp).
     """
 
-    words: ClassVar[Words] = GENERAL
+    words: ClassVar[Terms] = GENERAL
     """What its maker calls its parts."""
 
-    figures: ClassVar[tuple[Figure, ...]] = ()
+    figures: ClassVar[tuple[HardwareFigure, ...]] = ()
     """What a table of the maker's targets shows of them, beside name and wavefront."""
 
     wavefront: int
@@ -90,7 +90,7 @@ class Target:
         return self.hardware.wavefront
 
     @property
-    def words(self) -> Words:
+    def words(self) -> Terms:
         """What the maker of its hardware calls the parts."""
         return self.hardware.words
 

@@ -11,14 +11,14 @@ from scheduler.outcome import UserError
 from scheduler.targets.model import Board
 from scheduler.targets.registry import backends, boards, targets_of
 
-PREFIX = "model:"
+DEVICE_PREFIX = "model:"
 #: Those whose instructions the emulator of waves runs (``isa/rocm/emulator``).
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 
 
 def is_modelled(device_id: str) -> bool:
     """Whether a device of that id is one whose times are modelled."""
-    return device_id.startswith(PREFIX)
+    return device_id.startswith(DEVICE_PREFIX)
 
 
 def modelled_boards() -> tuple[Board, ...]:
@@ -28,7 +28,7 @@ def modelled_boards() -> tuple[Board, ...]:
 
 def device_id(board: Board) -> str:
     """The device that a board is as a model: ``model:MI300X``, ``model:RX7900XTX``."""
-    return PREFIX + _short(board)
+    return DEVICE_PREFIX + _short_name(board)
 
 
 def board_of_device(name: str) -> Board:
@@ -37,18 +37,18 @@ def board_of_device(name: str) -> Board:
 
     Raises ``UserError`` that lists what there is.
     """
-    given = name.removeprefix(PREFIX)
+    given = name.removeprefix(DEVICE_PREFIX)
     target, _, asked = given.rpartition(":")
     for board in modelled_boards():
         if given == board.target:
             return board
-        names = (_plain(board.name), _plain(_short(board)))
-        if _plain(asked) in names and target in ("", board.target):
+        names = (_normalize(board.name), _normalize(_short_name(board)))
+        if _normalize(asked) in names and target in ("", board.target):
             return board
-    raise UserError(f"device {name!r}: {_why_not(given)}; there are {_listed()}")
+    raise UserError(f"device {name!r}: {_unknown_device(given)}; there are {_list_devices()}")
 
 
-def _why_not(given: str) -> str:
+def _unknown_device(given: str) -> str:
     for backend in backends():
         for target in targets_of(backend):
             if given.partition(":")[0] == target.name and target.name not in TARGETS:
@@ -60,17 +60,17 @@ def _why_not(given: str) -> str:
     return "no such board is modelled"
 
 
-def _listed() -> str:
+def _list_devices() -> str:
     found = [
-        f"{PREFIX}{target} ({', '.join(_short(board) for board in boards(target))})"
+        f"{DEVICE_PREFIX}{target} ({', '.join(_short_name(board) for board in boards(target))})"
         for target in TARGETS
     ]
     return ", ".join(found)
 
 
-def _short(board: Board) -> str:
+def _short_name(board: Board) -> str:
     return board.name.split(" (")[0].replace(" ", "")
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()

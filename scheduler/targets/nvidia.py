@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduler.targets.model import Figure, HipHardware, Target
-from scheduler.targets.words import NVIDIA, Words
+from scheduler.targets.model import HardwareFigure, HipHardware, Target
+from scheduler.targets.terms import NVIDIA, Terms
 
 _KIB = 1 << 10
 
@@ -25,13 +25,13 @@ class NvidiaHardware(HipHardware):
     """
 
     copies_asynchronously: ClassVar[bool] = True  # cp.async, since compute capability 8.0
-    words: ClassVar[Words] = NVIDIA
-    figures: ClassVar[tuple[Figure, ...]] = (
-        Figure("Registers", "an SM", "registers"),
-        Figure("Granule", "registers a warp", "register_granule"),
-        Figure("Warps", "an SM, at most", "max_warps"),
-        Figure("Blocks", "an SM, at most", "max_blocks"),
-        Figure("Shared memory", "B an SM", "shared_bytes"),
+    words: ClassVar[Terms] = NVIDIA
+    figures: ClassVar[tuple[HardwareFigure, ...]] = (
+        HardwareFigure("Registers", "an SM", "registers"),
+        HardwareFigure("Granule", "registers a warp", "register_granule"),
+        HardwareFigure("Warps", "an SM, at most", "max_warps"),
+        HardwareFigure("Blocks", "an SM, at most", "max_blocks"),
+        HardwareFigure("Shared memory", "B an SM", "shared_bytes"),
     )
 
     max_warps: int

@@ -20,7 +20,7 @@ from typing import Any
 from scheduler.outcome import UserError
 from scheduler.targets.model import Board, Target
 
-GROUP = "kiln.backends"
+ENTRY_POINT_GROUP = "kiln.backends"
 # What makers add to a product's name where its figures are other ones.
 _EDITIONS = "Ti|SUPER|D|Laptop|NVL|GRE"
 
@@ -90,7 +90,7 @@ BUILT_IN = (
 )
 
 
-def part(reference: str) -> Any:
+def load_part(reference: str) -> Any:
     """The object of a dotted name. ``UserError`` where an installed backend names what is not
     there."""
     module, _, attribute = reference.partition(":")
@@ -103,7 +103,7 @@ def part(reference: str) -> Any:
 def backends() -> Iterator[Backend]:
     """Every backend, those of installed packages last."""
     yield from BUILT_IN
-    yield from _installed(tuple(sys.path))
+    yield from _load_installed(tuple(sys.path))
 
 
 def backend_of(target: Target) -> Backend:
@@ -126,7 +126,7 @@ def find(name: str) -> Target:
 
 def targets_of(backend: Backend) -> tuple[Target, ...]:
     """What a backend compiles for."""
-    found: tuple[Target, ...] = part(backend.targets)
+    found: tuple[Target, ...] = load_part(backend.targets)
     return found
 
 
@@ -141,7 +141,7 @@ def boards(target: str) -> tuple[Board, ...]:
     backend = backend_of(find(target))
     if not backend.boards:
         return ()
-    known: tuple[Board, ...] = part(backend.boards)
+    known: tuple[Board, ...] = load_part(backend.boards)
     return tuple(board for board in known if board.target == target)
 
 
@@ -157,13 +157,13 @@ def _is_called(board: str, device_name: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
+def _load_installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
     """Backends of installed packages, by name. ``UserError`` for one that cannot be loaded."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - of no use where none is looked for
 
     found = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        backend = part(entry.value)
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
+        backend = load_part(entry.value)
         if not isinstance(backend, Backend):
             raise UserError(f"the entry point {entry.name} ({entry.value}) is no backend")
         found.append(backend)

@@ -23,13 +23,13 @@ _TOLERANCE = 3.0
 """A place is as good as the best one if it costs no more than that beyond it, in units of the
 noise."""
 
-_CUT = 8.0
+_MAX_COST = 8.0
 """Distances from a level are cut off here, in units of the noise: a spike says little."""
 
 _LEAST_NOISE = 0.002
 """Of a value: points are never taken to be more alike than that."""
 
-_SHARED = 0.5
+_MIN_OVERLAP = 0.5
 """From this share on, an attribute's values are the same on both sides: they take turns."""
 
 
@@ -74,19 +74,19 @@ class Window:
     @cached_property
     def noise(self) -> float:
         """The standard deviation of a point's logarithm about its side's level, robustly."""
-        off = np.concatenate([_off(self.before), _off(self.after)])
+        off = np.concatenate([_log_deviations(self.before), _log_deviations(self.after)])
         spread = 1.4826 * float(np.median(np.abs(off))) if off.size > 2 else 0.0
         own = [(point.high - point.low) / point.value / 4 for point in self.points]
         return max(spread, float(np.median(own)), _LEAST_NOISE)
 
     @cached_property
-    def places(self) -> frozenset[int]:
+    def candidate_boundaries(self) -> frozenset[int]:
         """Where the level may have moved: indices of the first point of the new level."""
         if len(self.points) == 2:
             return frozenset({1})  # as of thousands of series that are compared
         logs = np.log([point.value for point in self.points])
         levels = np.log([self.before.level, self.after.level])
-        cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _CUT)
+        cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _MAX_COST)
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(cost, axis=0)])
         of_split = sums[:, 0] + (sums[-1, 1] - sums[:, 1])
         inner = of_split[1:-1]
@@ -100,32 +100,32 @@ class Window:
         nearest = (self.before.nearest, self.after.nearest)
         if not any(labels[: self.boundary]) or not any(labels[self.boundary :]):
             return Finding(Relation.UNKNOWN, *nearest)
-        steps = _steps(labels)
-        places = self.places | ({self.boundary} if at_boundary else set())
+        steps = _value_changes(labels)
+        places = self.candidate_boundaries | ({self.boundary} if at_boundary else set())
         here = [(one, other) for one, other in steps if places & {*range(one + 1, other + 1)}]
-        if here and _shared(labels[: self.boundary], labels[self.boundary :]) < _SHARED:
-            return self._at(Relation.DIFFERS, self._nearest_of(here))
+        if here and _overlap(labels[: self.boundary], labels[self.boundary :]) < _MIN_OVERLAP:
+            return self._make_finding(Relation.DIFFERS, self._nearest_of(here))
         take_turns = len(steps) >= len({text for text in labels if text})
         if steps and not here and not take_turns:
-            return self._at(Relation.ELSEWHERE, self._nearest_of(steps))
+            return self._make_finding(Relation.ELSEWHERE, self._nearest_of(steps))
         return Finding(Relation.SAME, *nearest)
 
     def _nearest_of(self, steps: Sequence[tuple[int, int]]) -> tuple[int, int]:
         return min(steps, key=lambda step: abs(step[0] + step[1] + 1 - 2 * self.boundary))
 
-    def _at(self, relation: Relation, step: tuple[int, int]) -> Finding:
+    def _make_finding(self, relation: Relation, step: tuple[int, int]) -> Finding:
         one, other = step
         offset = other - self.boundary if other < self.boundary else max(0, one + 1 - self.boundary)
         return Finding(relation, self.points[one], self.points[other], offset)
 
 
-def _off(side: Side) -> npt.NDArray[np.float64]:
+def _log_deviations(side: Side) -> npt.NDArray[np.float64]:
     logs = np.log([point.value for point in side.points])
     off: npt.NDArray[np.float64] = logs - np.median(logs)
     return off
 
 
-def _steps(labels: Sequence[str]) -> list[tuple[int, int]]:
+def _value_changes(labels: Sequence[str]) -> list[tuple[int, int]]:
     """Neighbouring points, among those whose value is known, at which it changes."""
     known = [index for index, text in enumerate(labels) if text]
     return [pair for pair in pairwise(known) if _differ(labels, *pair)]
@@ -135,7 +135,7 @@ def _differ(labels: Sequence[str], one: int, other: int) -> bool:
     return labels[one] != labels[other]
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> float:
+def _overlap(one: Sequence[str], other: Sequence[str]) -> float:
     """How much of two sides has the same values, 0 to 1."""
     left, right = (Counter(text for text in side if text) for side in (one, other))
     return sum(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scheduler.track.differences import Aspect, Difference, short
+from scheduler.track.differences import Aspect, Difference, shorten_digest
 from scheduler.track.evidence import Cause, Evidence
 from scheduler.track.sides import Side
 
@@ -56,7 +56,7 @@ def explain(before: Side, after: Side) -> Explanation:
     return Explanation(
         cause=cause,
         rule=rule.name,
-        reasons=(rule.reason(evidence), *_further(evidence, cause)),
+        reasons=(rule.reason(evidence), *_extra_reasons(evidence, cause)),
         candidates=candidates,
         next_step=rule.next_step(evidence),
         feeds_noise_floor=evidence.same_code is True and evidence.same_environment is True,
@@ -65,11 +65,11 @@ def explain(before: Side, after: Side) -> Explanation:
     )
 
 
-def _always(cause: Cause) -> Callable[[Evidence], Cause]:
+def _constant_cause(cause: Cause) -> Callable[[Evidence], Cause]:
     return lambda _: cause
 
 
-def _says(text: str) -> Callable[[Evidence], str]:
+def _constant_reason(text: str) -> Callable[[Evidence], str]:
     return lambda _: text
 
 
@@ -78,7 +78,7 @@ def _names(found: tuple[Difference, ...]) -> str:
 
 
 def _code_or_parts(evidence: Evidence) -> tuple[Cause, ...]:
-    return evidence.made_by or (Cause.CODE,)
+    return evidence.code_causes or (Cause.CODE,)
 
 
 def _with_environment(evidence: Evidence) -> tuple[Cause, ...]:
@@ -86,9 +86,9 @@ def _with_environment(evidence: Evidence) -> tuple[Cause, ...]:
 
 
 def _measure_again(evidence: Evidence) -> str:
-    one = short(evidence.before.nearest.revision) or "the earlier code"
-    other = short(evidence.after.nearest.revision) or "the later code"
-    if evidence.environment and evidence.only_readings:
+    one = shorten_digest(evidence.before.nearest.revision) or "the earlier code"
+    other = shorten_digest(evidence.after.nearest.revision) or "the later code"
+    if evidence.environment and evidence.only_telemetry:
         return (
             f"measure {one} and {other} again with locked clocks: code that draws more power is "
             "itself throttled more"
@@ -99,17 +99,17 @@ def _measure_again(evidence: Evidence) -> str:
 
 
 def _separate(evidence: Evidence) -> str:
-    made = evidence.made_by
+    made = evidence.code_causes
     one = evidence.before.nearest
     if Cause.COMPILER in made:
         compiler = evidence.after.nearest.compiler
         return (
-            f"build {short(one.revision) or 'the earlier source'} with {compiler.name} "
+            f"build {shorten_digest(one.revision) or 'the earlier source'} with {compiler.name} "
             f"{compiler.version}, and measure both builds"
         )
     return (
         f"measure the earlier configuration ({one.configuration}) at "
-        f"{short(evidence.after.nearest.revision) or 'the later revision'}"
+        f"{shorten_digest(evidence.after.nearest.revision) or 'the later revision'}"
     )
 
 
@@ -125,7 +125,7 @@ def _both_reason(evidence: Evidence) -> str:
 
 
 def _several_reason(evidence: Evidence) -> str:
-    parts = " and ".join(cause.value for cause in evidence.made_by)
+    parts = " and ".join(cause.value for cause in evidence.code_causes)
     return f"{parts} changed together, in the same environment"
 
 
@@ -133,39 +133,41 @@ RULES = (
     Rule(
         "no difference",
         lambda e: not e.is_shown,
-        _always(Cause.NOISE),
-        _says("a side's median lies in the other's interval: no difference is shown"),
+        _constant_cause(Cause.NOISE),
+        _constant_reason("a side's median lies in the other's interval: no difference is shown"),
     ),
     Rule(
         "drift",
         lambda e: e.is_drift and e.same_environment is not False,
-        _always(Cause.NOISE),
-        _says("the values drift on either side of it, and that explains the step"),
+        _constant_cause(Cause.NOISE),
+        _constant_reason("the values drift on either side of it, and that explains the step"),
     ),
     Rule(
         "same code, same environment",
         lambda e: e.same_code is True and e.same_environment is True,
-        _always(Cause.NOISE),
-        _says("the same code ran in the same environment: this is how far its times vary"),
+        _constant_cause(Cause.NOISE),
+        _constant_reason(
+            "the same code ran in the same environment: this is how far its times vary"
+        ),
     ),
     Rule(
         "same code, other environment",
         lambda e: e.same_code is True and e.same_environment is False,
-        _always(Cause.ENVIRONMENT),
+        _constant_cause(Cause.ENVIRONMENT),
         _environment_reason,
     ),
     Rule(
         "same code, environment not known",
         lambda e: e.same_code is True,
-        _always(Cause.UNKNOWN),
-        _says("the same code ran, and its environments are not recorded"),
+        _constant_cause(Cause.UNKNOWN),
+        _constant_reason("the same code ran, and its environments are not recorded"),
         lambda _: (Cause.ENVIRONMENT, Cause.NOISE),
-        _says("record device and driver with each result"),
+        _constant_reason("record device and driver with each result"),
     ),
     Rule(
         "code and environment",
         lambda e: e.same_code is False and e.same_environment is False,
-        _always(Cause.UNKNOWN),
+        _constant_cause(Cause.UNKNOWN),
         _both_reason,
         _with_environment,
         _measure_again,
@@ -173,7 +175,7 @@ RULES = (
     Rule(
         "code not known, other environment",
         lambda e: e.same_environment is False,
-        _always(Cause.UNKNOWN),
+        _constant_cause(Cause.UNKNOWN),
         lambda e: f"{_names(e.environment)} differ, and which code ran is not recorded",
         lambda _: (Cause.CODE, Cause.ENVIRONMENT),
         _measure_again,
@@ -181,70 +183,82 @@ RULES = (
     Rule(
         "environment not known",
         lambda e: e.same_environment is None,
-        _always(Cause.UNKNOWN),
-        _says("device or driver of a side are not recorded: its environment may be another"),
-        lambda e: (*_code_or_parts(e), Cause.ENVIRONMENT, *([] if e.of_code else [Cause.NOISE])),
-        _says("record device and driver with each result, or measure both revisions again"),
+        _constant_cause(Cause.UNKNOWN),
+        _constant_reason(
+            "device or driver of a side are not recorded: its environment may be another"
+        ),
+        lambda e: (
+            *_code_or_parts(e),
+            Cause.ENVIRONMENT,
+            *([] if e.code_differences else [Cause.NOISE]),
+        ),
+        _constant_reason(
+            "record device and driver with each result, or measure both revisions again"
+        ),
     ),
     Rule(
         "code not known",
         lambda e: e.same_code is None,
-        _always(Cause.UNKNOWN),
-        _says("the environment is the same, and which code ran is not recorded"),
+        _constant_cause(Cause.UNKNOWN),
+        _constant_reason("the environment is the same, and which code ran is not recorded"),
         lambda _: (Cause.CODE, Cause.TUNING, Cause.COMPILER, Cause.NOISE),
-        _says("send the digest of the code object, or of source and compiler, with each result"),
+        _constant_reason(
+            "send the digest of the code object, or of source and compiler, with each result"
+        ),
     ),
     Rule(
         "several changed together",
-        lambda e: len(e.made_by) > 1,
-        _always(Cause.UNKNOWN),
+        lambda e: len(e.code_causes) > 1,
+        _constant_cause(Cause.UNKNOWN),
         _several_reason,
         _code_or_parts,
         _separate,
     ),
     Rule(
         "partly recorded",
-        lambda e: bool(e.not_recorded),
-        _always(Cause.UNKNOWN),
-        _says(
+        lambda e: bool(e.unrecorded_causes),
+        _constant_cause(Cause.UNKNOWN),
+        _constant_reason(
             "the code differs in the same environment, and not all that it is made of is recorded"
         ),
-        lambda e: (*e.made_by, *e.not_recorded),
-        _says("send source, configuration and compiler's version with each result"),
+        lambda e: (*e.code_causes, *e.unrecorded_causes),
+        _constant_reason("send source, configuration and compiler's version with each result"),
     ),
     Rule(
         "another choice",
-        lambda e: e.made_by == (Cause.TUNING,),
-        _always(Cause.TUNING),
-        _says("another configuration was chosen, in the same environment"),
+        lambda e: e.code_causes == (Cause.TUNING,),
+        _constant_cause(Cause.TUNING),
+        _constant_reason("another configuration was chosen, in the same environment"),
     ),
     Rule(
         "another compiler",
-        lambda e: e.made_by == (Cause.COMPILER,),
-        _always(Cause.COMPILER),
-        _says("the same source was compiled otherwise, in the same environment"),
+        lambda e: e.code_causes == (Cause.COMPILER,),
+        _constant_cause(Cause.COMPILER),
+        _constant_reason("the same source was compiled otherwise, in the same environment"),
     ),
     Rule(
         "another source",
-        lambda e: e.made_by == (Cause.CODE,),
-        _always(Cause.CODE),
-        _says("the source differs, compiler, configuration and environment do not"),
+        lambda e: e.code_causes == (Cause.CODE,),
+        _constant_cause(Cause.CODE),
+        _constant_reason("the source differs, compiler, configuration and environment do not"),
     ),
     Rule(
         "code object without a reason",
         lambda _: True,
-        _always(Cause.UNKNOWN),
-        _says("the code objects differ, and nothing recorded of what they are made of does"),
+        _constant_cause(Cause.UNKNOWN),
+        _constant_reason(
+            "the code objects differ, and nothing recorded of what they are made of does"
+        ),
         lambda _: (Cause.CODE, Cause.COMPILER),
-        _says("build both revisions twice: the build may not be reproducible"),
+        _constant_reason("build both revisions twice: the build may not be reproducible"),
     ),
 )
 """In the order in which they are tried; the last always applies."""
 
 
-def _further(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
+def _extra_reasons(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
     """What else speaks for it, or limits it."""
-    found = [one.sentence for one in evidence.of_code if cause is not Cause.NOISE]
+    found = [one.sentence for one in evidence.code_differences if cause is not Cause.NOISE]
     found += [one.sentence for one in evidence.environment]
     if evidence.has_clock_change:
         found.append(_clock_share(evidence))

@@ -25,15 +25,15 @@ import numpy.typing as npt
 from scheduler.stats.intervals import Interval
 from scheduler.track.differences import environment_differences
 from scheduler.track.ratios import (
-    LEAST_SAMPLES,
+    MIN_RATIO_SAMPLES,
     Floats,
     Medians,
     Ratios,
-    adjusted,
+    adjust_p_values,
     geometric_mean,
     medians,
+    medians_from_intervals,
     noise_floor,
-    of_intervals,
     ratios,
 )
 from scheduler.track.sides import Point
@@ -51,7 +51,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class CompareSettings:
     """Parts of a time: 0.01 is 1%. ``floor`` is the least noise from run to run, where pairs of
     the same code do not show more."""
 
@@ -66,7 +66,7 @@ LEAST_PAIRS = 10
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSeries:
     """A series on one side: its name, what to take its mean with, its samples (times, above 0) and
     what they were measured with, where that is known.
 
@@ -92,7 +92,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Row:
+class SeriesRow:
     """One series. The ratio is after by before, above 1 for slower, with its 95% interval; None
     where there is none. ``reason`` says why nothing can be said; ``q`` is the p-value corrected for
     the number of series."""
@@ -110,7 +110,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupMean:
     """The geometric mean of a group's comparable series, with its 95% interval; the same code in
     the same environment counts as 1 exactly."""
 
@@ -126,13 +126,13 @@ class Comparison:
     """Rows by status, the largest effect first; ``pairs`` of the same code gave the ``floor`` (0:
     it is that of the settings)."""
 
-    rows: tuple[Row, ...]
-    groups: tuple[Group, ...]
-    settings: Settings
+    rows: tuple[SeriesRow, ...]
+    groups: tuple[GroupMean, ...]
+    settings: CompareSettings
     floor: float
     pairs: int
 
-    def of(self, status: Status) -> tuple[Row, ...]:
+    def select(self, status: Status) -> tuple[SeriesRow, ...]:
         return tuple(row for row in self.rows if row.status is status)
 
     @property
@@ -142,13 +142,15 @@ class Comparison:
 
 
 def compare(
-    before: Sequence[Measured], after: Sequence[Measured], settings: Settings = Settings()
+    before: Sequence[MeasuredSeries],
+    after: Sequence[MeasuredSeries],
+    settings: CompareSettings = CompareSettings(),
 ) -> Comparison:
     """Compare two sides; a series is the same by its name. Raises ``ValueError`` for a name that is
     twice on a side, and for samples that are not above 0."""
     old, new = _by_name(before), _by_name(after)
-    rows = [Row(name, new[name].group, Status.NEW) for name in new.keys() - old.keys()]
-    rows += [Row(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
+    rows = [SeriesRow(name, new[name].group, Status.NEW) for name in new.keys() - old.keys()]
+    rows += [SeriesRow(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
     pairs = []
     for name in sorted(old.keys() & new.keys()):
         reason = _not_comparable(old[name], new[name])
@@ -156,11 +158,11 @@ def compare(
             rows.append(_unknown(old[name], new[name], reason))
         else:
             pairs.append((old[name], new[name]))
-    found, groups, floor, known = _compared(pairs, settings)
-    return Comparison(tuple(sorted([*rows, *found], key=_order)), groups, settings, floor, known)
+    found, groups, floor, known = _compare_pairs(pairs, settings)
+    return Comparison(tuple(sorted([*rows, *found], key=_sort_key)), groups, settings, floor, known)
 
 
-def _by_name(side: Sequence[Measured]) -> dict[str, Measured]:
+def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
     found = {one.series: one for one in side}
     if len(found) != len(side):
         raise ValueError("a series is there twice")
@@ -170,14 +172,14 @@ def _by_name(side: Sequence[Measured]) -> dict[str, Measured]:
     return found
 
 
-def _not_comparable(one: Measured, other: Measured) -> str:
+def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
     """Why nothing can be said of a series; "" where something can."""
     if one.unusable or other.unusable:
         return one.unusable or other.unusable
     fewest = min(one.n, other.n)
-    if fewest < LEAST_SAMPLES:
+    if fewest < MIN_RATIO_SAMPLES:
         samples = "1 sample" if fewest == 1 else f"{fewest} samples"
-        return f"insufficient data: {samples}, at least {LEAST_SAMPLES} are needed"
+        return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} are needed"
     changed = _environment(one.point, other.point)
     return f"another environment: {changed}" if changed else ""
 
@@ -197,24 +199,24 @@ def _same_code(one: Point | None, other: Point | None) -> bool:
     return bool(codes[0].digest) and codes[0].digest == codes[1].digest
 
 
-def _compared(
-    pairs: Sequence[tuple[Measured, Measured]], settings: Settings
-) -> tuple[list[Row], tuple[Group, ...], float, int]:
+def _compare_pairs(
+    pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]], settings: CompareSettings
+) -> tuple[list[SeriesRow], tuple[GroupMean, ...], float, int]:
     if not pairs:
         return [], (), settings.floor, 0
     one, other = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
     same = np.array([_same_code(old.point, new.point) for old, new in pairs])
     floor, known = settings.floor, int(same.sum())
     if known >= LEAST_PAIRS:
-        floor = max(floor, noise_floor(one.of(same), other.of(same)))
+        floor = max(floor, noise_floor(one.select(same), other.select(same)))
     else:
         known = 0
     found = ratios(one, other, floor)
-    groups = _groups(_unchanged_as_one(found, same), [(new.group, *new.groups) for _, new in pairs])
+    groups = _groups(_pin_unchanged(found, same), [(new.group, *new.groups) for _, new in pairs])
     return _rows(pairs, found, same, settings), groups, floor, known
 
 
-def _medians(side: Sequence[Measured]) -> Medians:
+def _medians(side: Sequence[MeasuredSeries]) -> Medians:
     """Of samples where there are some, else of their interval."""
     kept = np.array([one.samples.size > 0 for one in side])
     found = Medians(np.empty(len(side)), np.empty(len(side)), np.array([one.n for one in side]))
@@ -222,7 +224,9 @@ def _medians(side: Sequence[Measured]) -> Medians:
         (kept, medians([one.samples for one in side if one.samples.size])),
         (
             ~kept,
-            of_intervals([one.interval for one in side if one.interval and not one.samples.size]),
+            medians_from_intervals(
+                [one.interval for one in side if one.interval and not one.samples.size]
+            ),
         ),
     ):
         found.logs[which], found.errors[which] = part.logs, part.errors
@@ -230,16 +234,16 @@ def _medians(side: Sequence[Measured]) -> Medians:
 
 
 def _rows(
-    pairs: Sequence[tuple[Measured, Measured]],
+    pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]],
     found: Ratios,
     same: npt.NDArray[np.bool_],
-    settings: Settings,
-) -> list[Row]:
+    settings: CompareSettings,
+) -> list[SeriesRow]:
     low, high = found.interval()
     q = np.ones(len(pairs))
     tested = np.flatnonzero(~same)  # the same code cannot have become slower
-    q[tested] = adjusted(found.beyond(settings.least_effect)[tested])
-    near = _within(low, high, settings.equivalence)
+    q[tested] = adjust_p_values(found.p_values(settings.least_effect)[tested])
+    near = _is_within(low, high, settings.equivalence)
     # Plain numbers: thousands of an array's are slow one by one.
     columns = (np.exp(found.logs), low, high, q, same, near)
     result = []
@@ -253,7 +257,7 @@ def _rows(
         elif is_near:
             status, reason = Status.SAME, ""
         result.append(
-            Row(
+            SeriesRow(
                 old.series,
                 old.group,
                 status,
@@ -269,30 +273,30 @@ def _rows(
     return result
 
 
-def _within(low: Floats, high: Floats, part: float) -> npt.NDArray[np.bool_]:
+def _is_within(low: Floats, high: Floats, part: float) -> npt.NDArray[np.bool_]:
     inside: npt.NDArray[np.bool_] = (low >= 1 / (1 + part)) & (high <= 1 + part)
     return inside
 
 
-def _unchanged_as_one(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
+def _pin_unchanged(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
     """For means: the same code in the same environment takes the same time, whatever was drawn."""
     logs, errors = np.where(same, 0.0, found.logs), np.where(same, 0.0, found.errors)
     return Ratios(logs, errors, found.freedom)
 
 
-def _groups(found: Ratios, names: Sequence[Sequence[str]]) -> tuple[Group, ...]:
+def _groups(found: Ratios, names: Sequence[Sequence[str]]) -> tuple[GroupMean, ...]:
     places: Mapping[str, list[int]] = {name: [] for name in sorted({n for of in names for n in of})}
     for index, of in enumerate(names):
         for name in dict.fromkeys(of):
             places[name].append(index)
     return tuple(
-        Group(name, *geometric_mean(found, np.array(which, np.intp)), len(which))
+        GroupMean(name, *geometric_mean(found, np.array(which, np.intp)), len(which))
         for name, which in places.items()
     )
 
 
-def _unknown(old: Measured, new: Measured, reason: str) -> Row:
-    return Row(
+def _unknown(old: MeasuredSeries, new: MeasuredSeries, reason: str) -> SeriesRow:
+    return SeriesRow(
         old.series,
         old.group,
         Status.UNKNOWN,
@@ -302,9 +306,9 @@ def _unknown(old: Measured, new: Measured, reason: str) -> Row:
     )
 
 
-def _order(row: Row) -> tuple[int, float, str]:
+def _sort_key(row: SeriesRow) -> tuple[int, float, str]:
     effect = abs(math.log(row.ratio)) if row.ratio else 0.0
-    return _PLACES[row.status], -effect, row.series
+    return _STATUS_ORDER[row.status], -effect, row.series
 
 
-_PLACES = {status: place for place, status in enumerate(Status)}
+_STATUS_ORDER = {status: place for place, status in enumerate(Status)}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scheduler.targets.words import GENERAL, Words
+from scheduler.targets.terms import GENERAL, Terms
 from scheduler.track.alignment import Finding, Relation, Window
-from scheduler.track.readings import reading_differences, readings_differ
 from scheduler.track.resources import inner_loop_sentence, resource_differences, target_of
 from scheduler.track.sides import Compiler, Point, Side
+from scheduler.track.telemetry import has_telemetry_difference, telemetry_differences
 
 
 class Aspect(StrEnum):
@@ -68,7 +68,7 @@ def differences(before: Side, after: Side) -> tuple[Difference, ...]:
 
 def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Difference, ...]:
     """``differences`` of sides whose ``findings`` are there already."""
-    return tuple(_all(window, found))
+    return tuple(_iter_differences(window, found))
 
 
 def environment_differences(
@@ -77,7 +77,10 @@ def environment_differences(
     """What differs of the environments of two points: as ``differences`` says of sides of one point
     each, and at once for thousands of them. With ``unknown`` also what is known of one alone: who
     must not compare where anything may differ asks for it."""
-    same, same_readings = one.environment == other.environment, not readings_differ(one, other)
+    same, same_readings = (
+        one.environment == other.environment,
+        not has_telemetry_difference(one, other),
+    )
     if same and same_readings:
         return ()
     found: list[Difference] = []
@@ -87,9 +90,9 @@ def environment_differences(
             label = _LABELS.get(aspect)
             before, after = (label(one), label(other)) if label else ("", "")
             if before != after and (unknown or (before and after)):
-                found += _of(aspect, Finding(Relation.DIFFERS, one, other), window)
+                found += _aspect_differences(aspect, Finding(Relation.DIFFERS, one, other), window)
     if not same_readings:
-        found += _of_readings(window)
+        found += _telemetry_differences(window)
     return tuple(found)
 
 
@@ -141,24 +144,24 @@ _DIGEST = re.compile("[0-9a-f]{40,}")
 _DIGITS = 12
 
 
-def _all(window: Window, found: dict[Aspect, Finding]) -> Iterator[Difference]:
+def _iter_differences(window: Window, found: dict[Aspect, Finding]) -> Iterator[Difference]:
     for aspect, finding in found.items():
         if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
-            yield from _of(aspect, finding, window)
+            yield from _aspect_differences(aspect, finding, window)
             if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
-                yield from _of_code(finding)
-    yield from _of_readings(window)
+                yield from _code_differences(finding)
+    yield from _telemetry_differences(window)
 
 
-def _of_readings(window: Window) -> Iterator[Difference]:
-    for one in reading_differences(window.before, window.after):
+def _telemetry_differences(window: Window) -> Iterator[Difference]:
+    for one in telemetry_differences(window.before, window.after):
         before, after = f"{one.before:g}", f"{one.after:g}"
         yield Difference(Aspect.READINGS, before, after, one.sentence, one.name)
 
 
-def _of(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
+def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
     here = finding.relation is Relation.DIFFERS
-    where = "" if here else f" ({_place(finding.offset)}: not where the level moved)"
+    where = "" if here else f" ({_offset_text(finding.offset)}: not where the level moved)"
     if aspect is Aspect.SETTINGS:
         for name, one, other in _changed_settings(finding):
             yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
@@ -169,14 +172,14 @@ def _of(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference
         text = _compiler_sentence(finding.before.compiler, finding.after.compiler)
     else:
         title = _image(finding) if aspect is Aspect.CODE else _TITLES.get(aspect, aspect.value)
-        text = f"{title} {short(one)} → {short(other)}"
+        text = f"{title} {shorten_digest(one)} → {shorten_digest(other)}"
     yield Difference(aspect, one, other, text + where, here=here)
 
 
 _TITLES = {Aspect.HEADERS: "headers that kernels include", Aspect.UNIT: "device's serial number"}
 
 
-def _of_code(finding: Finding) -> Iterator[Difference]:
+def _code_differences(finding: Finding) -> Iterator[Difference]:
     one, other = finding.before, finding.after
     target = other.target if one.target == other.target else ""
     for figure in resource_differences(one.code, other.code, target):
@@ -192,19 +195,19 @@ def _mix(point: Point) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in point.code.inner_loop.items())
 
 
-def _place(offset: int) -> str:
+def _offset_text(offset: int) -> str:
     points = "1 point" if abs(offset) == 1 else f"{abs(offset)} points"
     return f"{points} {'before' if offset < 0 else 'after'} the change"
 
 
-def short(text: str) -> str:
+def shorten_digest(text: str) -> str:
     """A digest, or a commit, as people write it; other texts as they are."""
     return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
 
 
 def _image(finding: Finding) -> str:
     gpu = target_of(finding.after.target)
-    words: Words = gpu.words if gpu else GENERAL
+    words: Terms = gpu.words if gpu else GENERAL
     return words.image
 
 

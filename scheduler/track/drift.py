@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from scheduler.track.sides import Side
 
-_POINTS = 24
+_MAX_POINTS = 24
 """Of each side that are looked at, at most."""
 
-_LEAST = 12
+_MIN_POINTS = 12
 """Points of both sides together, without which nothing is called a drift."""
 
-_SHORTEST = 5
+_MIN_RAMP_POINTS = 5
 """Points that a drift takes at least: what is faster is a step."""
 
 _GAIN = 5.0
@@ -26,16 +26,16 @@ _Array = npt.NDArray[np.float64]
 def is_ramp(before: Side, after: Side) -> bool:
     """Whether a ramp between two levels fits the points clearly better than any step: by the sums
     of absolute residuals, as of Laplace's distribution, so that spikes weigh little."""
-    points = (*reversed(before.points[:_POINTS]), *after.points[:_POINTS])
+    points = (*reversed(before.points[:_MAX_POINTS]), *after.points[:_MAX_POINTS])
     n = len(points)
-    if n < _LEAST:
+    if n < _MIN_POINTS:
         return False
     logs = np.log([point.value for point in points])
     starts, ends = np.triu_indices(n, 1)
     lengths = ends - starts
     shapes = np.clip((np.arange(n) - starts[:, None]) / lengths[:, None], 0.0, 1.0)
     costs = _costs(shapes, logs)
-    step, ramp = costs[lengths == 1].min(), costs[lengths > _SHORTEST].min()
+    step, ramp = costs[lengths == 1].min(), costs[lengths > _MIN_RAMP_POINTS].min()
     least = 1e-4 * n  # quantized times may fit exactly
     return bool(n * np.log((step + least) / (ramp + least)) > _GAIN)
 

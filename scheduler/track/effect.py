@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from scheduler.track.units import times
+from scheduler.track.units import format_ratio
 
 
 class Effect(StrEnum):
@@ -54,20 +54,20 @@ def effect_of(step: Step) -> Effect:
     return Effect.WORSE if step.worse else Effect.BETTER
 
 
-def interval_of(levels: Levels) -> str:
+def format_interval(levels: Levels) -> str:
     """The ratio's interval as people read it, or that there is none."""
     if levels.low is None or levels.high is None:
         return Effect.UNKNOWN.value
     return f"{levels.low:.3f} \N{EN DASH} {levels.high:.3f}"
 
 
-def counts_of(levels: Levels) -> str:
+def format_counts(levels: Levels) -> str:
     """How many values before and after: ``12, 5``."""
     return f"{levels.n_before}, {levels.n_after}"
 
 
-def in_words(levels: Levels) -> str:
+def format_change(levels: Levels) -> str:
     """The ratio with its interval and n in one line, or with “insufficient data” in that place."""
     is_known = levels.low is not None and levels.high is not None
-    interval = f"95%: {interval_of(levels)}" if is_known else Effect.UNKNOWN.value
-    return f"{times(levels.ratio)} ({interval}; n {counts_of(levels)})"
+    interval = f"95%: {format_interval(levels)}" if is_known else Effect.UNKNOWN.value
+    return f"{format_ratio(levels.ratio)} ({interval}; n {format_counts(levels)})"

@@ -10,8 +10,8 @@ from functools import cached_property
 from scheduler.track.alignment import Finding, Relation, Window
 from scheduler.track.differences import ENVIRONMENT, Aspect, Difference, differences_of, findings
 from scheduler.track.drift import is_ramp
-from scheduler.track.readings import clock_changes, clocks_known, reading_differences
 from scheduler.track.sides import Point, Side
+from scheduler.track.telemetry import clock_changes, has_clocks, telemetry_differences
 
 _ERRORS = 3.0
 """Standard errors between the medians of two sides from which on they differ."""
@@ -118,12 +118,12 @@ class Evidence:
         return tuple(one for one in self.differences if one.here and one.aspect in ENVIRONMENT)
 
     @cached_property
-    def of_code(self) -> tuple[Difference, ...]:
+    def code_differences(self) -> tuple[Difference, ...]:
         """What of the code differs where the level moved."""
         return tuple(one for one in self.differences if one.here and one.aspect not in ENVIRONMENT)
 
     @cached_property
-    def made_by(self) -> tuple[Cause, ...]:
+    def code_causes(self) -> tuple[Cause, ...]:
         """What made the code another: everything that its objects are made of and that differs."""
         found = []
         if self._source_is_edited():
@@ -135,7 +135,7 @@ class Evidence:
         return tuple(found)
 
     @cached_property
-    def not_recorded(self) -> tuple[Cause, ...]:
+    def unrecorded_causes(self) -> tuple[Cause, ...]:
         """What else may have made it another: inputs that are not recorded. A kernel that has no
         configuration on either side has none."""
         configured = any(point.configuration for point in self.window.points)
@@ -146,7 +146,7 @@ class Evidence:
             found.append(Cause.TUNING)
         if not self.is_known(Aspect.COMPILER):
             found.append(Cause.COMPILER)
-        return tuple(cause for cause in found if cause not in self.made_by)
+        return tuple(cause for cause in found if cause not in self.code_causes)
 
     @cached_property
     def earlier_choice_unchanged(self) -> bool | None:
@@ -157,16 +157,16 @@ class Evidence:
         known = [
             same
             for chosen, elsewhere in pairs
-            if (same := _as_chosen(chosen, elsewhere)) is not None
+            if (same := _is_same_build(chosen, elsewhere)) is not None
         ]
         return all(known) if known else None
 
     @property
     def clocks_known(self) -> bool:
-        return clocks_known(self.before, self.after)
+        return has_clocks(self.before, self.after)
 
     @property
-    def only_readings(self) -> bool:
+    def only_telemetry(self) -> bool:
         """Whether clocks and throttling are all that differs of the environment."""
         return all(one.aspect is Aspect.READINGS for one in self.environment)
 
@@ -178,7 +178,7 @@ class Evidence:
 
     @property
     def has_clock_change(self) -> bool:
-        found = reading_differences(self.before, self.after)
+        found = telemetry_differences(self.before, self.after)
         return any(one.name.endswith("_mhz") for one in found)
 
     def _source_is_edited(self) -> bool:
@@ -192,7 +192,7 @@ class Evidence:
         return self.differs(Aspect.SOURCE) and self.differs(Aspect.REVISION)
 
 
-def _as_chosen(chosen: Point, elsewhere: Point) -> bool | None:
+def _is_same_build(chosen: Point, elsewhere: Point) -> bool | None:
     """Whether the other side's build of a point's configuration is the point's own."""
     other = elsewhere.others.get(chosen.configuration)
     if other is None:

@@ -25,13 +25,13 @@ UNIT = ("uuid", "serial", "unit")
 INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS = "instructions_digest", "inner_loop", "headers_digest"
 """Attributes that tell of the code object and of its compiler."""
 
-OTHERS = "others"
+ALTERNATIVES = "others"
 """The attribute of what tuning chose from: ``{configuration: {source_digest, code_digest}}``."""
 
-OF_CODE = frozenset({INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, OTHERS})
+CODE_FACTS = frozenset({INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, ALTERNATIVES})
 """Attributes that tell nothing of the environment."""
 
-_NO_SETTING = {*UNIT, *OF_CODE, "readings"}
+_NO_SETTING = {*UNIT, *CODE_FACTS, "readings"}
 _MOST = 2**31
 _LEAST_ONE = ("threads", "wavefront")
 _LONGEST = 200
@@ -71,8 +71,8 @@ def point_of(
         ),
         code=_code(facts, attributes, target),
         environment=environment_of(facts, device),
-        readings=readings_of(facts.get("clocks")),
-        others=dict(_others(_mapping(attributes.get(OTHERS)))),
+        readings=parse_readings(facts.get("clocks")),
+        others=dict(_others(_mapping(attributes.get(ALTERNATIVES)))),
     )
 
 
@@ -85,7 +85,7 @@ def facts_of(point: Point) -> dict[str, Any]:
         HEADERS: point.compiler.digest,
         INSTRUCTIONS_DIGEST: code.instructions_digest,
         INNER_LOOP: dict(code.inner_loop),
-        OTHERS: {
+        ALTERNATIVES: {
             name: {"source_digest": one.source_digest, "code_digest": one.code_digest}
             for name, one in point.others.items()
         },
@@ -126,7 +126,7 @@ def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
     )
 
 
-def readings_of(clocks: Any) -> dict[str, float]:
+def parse_readings(clocks: Any) -> dict[str, float]:
     """What the device read of itself: clocks in MHz, however they are called (``sm_clock``,
     ``sm_clock_mhz``), and the shares of samples in which something throttled them."""
     return dict(_readings(_mapping(clocks)))

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.track.evidence import Cause
-from scheduler.track.generated_code import KernelCode, Rig, edited, rigs
+from scheduler.track.generated_code import KernelCode, Rig, edit_code, rigs
 from scheduler.track.generated_label import LABEL
 from scheduler.track.sides import (
     Alternative,
@@ -40,7 +40,7 @@ _NEUTRAL_COMMITS = 0.15  # of all revisions, for one kernel
 _LONGEST_DRIFT = 24
 
 
-class Kind(StrEnum):
+class InjectedKind(StrEnum):
     """What was injected."""
 
     REGISTERS = "code: registers over a boundary"
@@ -57,29 +57,34 @@ class Kind(StrEnum):
     DRIFT = "drift"
 
 
-CODE = (Kind.REGISTERS, Kind.SPILLS, Kind.INSTRUCTIONS)
-MACHINE = (Kind.COMPILER, Kind.DRIVER, Kind.CLOCKS, Kind.DEVICE)
+CODE = (InjectedKind.REGISTERS, InjectedKind.SPILLS, InjectedKind.INSTRUCTIONS)
+MACHINE = (InjectedKind.COMPILER, InjectedKind.DRIVER, InjectedKind.CLOCKS, InjectedKind.DEVICE)
 _EDITS = {
-    Kind.REGISTERS: "registers",
-    Kind.SPILLS: "spills",
-    Kind.INSTRUCTIONS: "instructions",
+    InjectedKind.REGISTERS: "registers",
+    InjectedKind.SPILLS: "spills",
+    InjectedKind.INSTRUCTIONS: "instructions",
 }
 _CAUSES = {
     **dict.fromkeys(CODE, Cause.CODE),
-    Kind.TUNING: Cause.TUNING,
-    Kind.COMPILER: Cause.COMPILER,
-    **dict.fromkeys((Kind.DRIVER, Kind.CLOCKS, Kind.DEVICE), Cause.ENVIRONMENT),
-    **dict.fromkeys((Kind.NOTHING, Kind.MODE, Kind.SPIKE, Kind.DRIFT), Cause.NOISE),
+    InjectedKind.TUNING: Cause.TUNING,
+    InjectedKind.COMPILER: Cause.COMPILER,
+    **dict.fromkeys(
+        (InjectedKind.DRIVER, InjectedKind.CLOCKS, InjectedKind.DEVICE), Cause.ENVIRONMENT
+    ),
+    **dict.fromkeys(
+        (InjectedKind.NOTHING, InjectedKind.MODE, InjectedKind.SPIKE, InjectedKind.DRIFT),
+        Cause.NOISE,
+    ),
 }
 
 
 @dataclass(frozen=True)
-class Injected:
+class Injection:
     """What happened at a revision: its kinds, how far it moved the times (1: not at all), what is
     to be answered, and between which causes where that is UNKNOWN."""
 
     index: int
-    kinds: tuple[Kind, ...]
+    kinds: tuple[InjectedKind, ...]
     ratio: float
     cause: Cause
     candidates: tuple[Cause, ...]
@@ -92,11 +97,11 @@ class GeneratedSeries:
     name: str
     target: str
     points: tuple[Point, ...]
-    injected: tuple[Injected, ...]
+    injected: tuple[Injection, ...]
     generated: bool = field(default=True, init=False)
 
 
-def history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
+def generate_history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
     """That many series on a few machines, the same for the same seed."""
     rng = np.random.default_rng(seed)
     machines = [(rig, _machine_events(rng)) for rig in rigs()]
@@ -108,13 +113,13 @@ def history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
     )
 
 
-def sides_of(series: GeneratedSeries, injected: Injected) -> tuple[Side, Side]:
+def sides_of(series: GeneratedSeries, injected: Injection) -> tuple[Side, Side]:
     """The two sides that a detector would show: the level before and a few points of the one
     after, with the place where a single step fits the values best."""
     first = max(0, injected.index - _SHOWN_BEFORE)
     points = series.points[first : injected.index + _SHOWN_AFTER]
     place = injected.index - first
-    if Kind.SPIKE not in injected.kinds and injected.ratio != 1:
+    if InjectedKind.SPIKE not in injected.kinds and injected.ratio != 1:
         place = _best_place(points, place)
     return sides_at(points, place)
 
@@ -130,7 +135,7 @@ def _residual(logs: npt.NDArray[np.float64]) -> float:
     return float(np.abs(logs - np.median(logs)).sum())
 
 
-def _machine_events(rng: np.random.Generator) -> dict[int, Kind]:
+def _machine_events(rng: np.random.Generator) -> dict[int, InjectedKind]:
     """One event of the machine at about half of the slots."""
     places = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
     return {
@@ -144,7 +149,7 @@ class _Writer:
     """Writes one series, revision by revision."""
 
     def __init__(
-        self, number: int, rig: Rig, machine: dict[int, Kind], rng: np.random.Generator
+        self, number: int, rig: Rig, machine: dict[int, InjectedKind], rng: np.random.Generator
     ) -> None:
         self.rig, self.rng = rig, rng
         self.name = f"{LABEL}: kernel {number} on {rig.device}"
@@ -154,26 +159,34 @@ class _Writer:
         self.noise = float(rng.choice([0.003, 0.006, 0.012, 0.018]))
         self.edition = self.comment = self.configuration = 0
         self.compiler = self.driver = self.unit = 0
-        self.code = KernelCode.first(rig, rng)
+        self.code = KernelCode.sample(rig, rng)
         self.throttled = 0.0
         self.drift = (0, 1.0)  # points that are left, ratio of each
-        self.injected: list[Injected] = []
+        self.injected: list[Injection] = []
 
     def write(self) -> GeneratedSeries:
         points = [self._revision(index) for index in range(REVISIONS)]
         return GeneratedSeries(self.name, self.rig.target, tuple(points), tuple(self.injected))
 
-    def _own_events(self) -> dict[int, Kind]:
+    def _own_events(self) -> dict[int, InjectedKind]:
         """The kernel's own, at slots of the machine's or at others."""
-        kinds = (*CODE, Kind.TUNING, Kind.TUNING, Kind.NOTHING, Kind.MODE, Kind.SPIKE, Kind.DRIFT)
-        found: dict[int, Kind] = {}
+        kinds = (
+            *CODE,
+            InjectedKind.TUNING,
+            InjectedKind.TUNING,
+            InjectedKind.NOTHING,
+            InjectedKind.MODE,
+            InjectedKind.SPIKE,
+            InjectedKind.DRIFT,
+        )
+        found: dict[int, InjectedKind] = {}
         for place in range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT):
             near = [index for index in self.machine if abs(index - place) <= 2]
             if near and self.rng.random() < 0.7:
                 continue
             index = near[0] if near else place + int(self.rng.integers(-2, 3))
             kind = kinds[int(self.rng.integers(len(kinds)))]
-            if not near or kind not in {Kind.SPIKE, Kind.DRIFT, Kind.MODE}:
+            if not near or kind not in {InjectedKind.SPIKE, InjectedKind.DRIFT, InjectedKind.MODE}:
                 found[index] = kind
         return found
 
@@ -187,7 +200,7 @@ class _Writer:
         if self.drift[0]:
             self.level *= self.drift[1]
             self.drift = (self.drift[0] - 1, self.drift[1])
-        return self._point(index, spike=Kind.SPIKE in events)
+        return self._point(index, spike=InjectedKind.SPIKE in events)
 
     def _edit_without_effect(self) -> None:
         """A comment, or other instructions that take the same time."""
@@ -196,39 +209,42 @@ class _Writer:
         else:
             self.edition += 1
 
-    def _apply(self, index: int, events: list[Kind]) -> None:
+    def _apply(self, index: int, events: list[InjectedKind]) -> None:
         # Drift: half of it lies before the middle, where its change is shown.
-        shown = index + _LONGEST_DRIFT // 2 if Kind.DRIFT in events else index
-        moved = [self._one(kind) for kind in events]
+        shown = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
+        moved = [self._apply_kind(kind) for kind in events]
         ratio = float(np.prod(moved))
         cause, candidates = _expected(events, ratio, self.noise)
-        self.injected.append(Injected(shown, tuple(events), ratio, cause, candidates))
+        self.injected.append(Injection(shown, tuple(events), ratio, cause, candidates))
 
-    def _one(self, kind: Kind) -> float:
+    def _apply_kind(self, kind: InjectedKind) -> float:
         """Change what the kind changes; how far the times move by it."""
         if kind in _EDITS:
             self.edition += 1
-            self.code, ratio = edited(self.code, _EDITS[kind], self.rng, 4 * self.noise)
+            self.code, ratio = edit_code(self.code, _EDITS[kind], self.rng, 4 * self.noise)
             self.level *= ratio
             return ratio
-        if kind is Kind.CLOCKS:
+        if kind is InjectedKind.CLOCKS:
             return self._throttle()
-        if kind is Kind.DRIFT:
+        if kind is InjectedKind.DRIFT:
             total = self._step(0.06, 0.15)
             self.drift = (_LONGEST_DRIFT, float(total ** (1 / _LONGEST_DRIFT)))
             return total
-        if kind is Kind.TUNING:
+        if kind is InjectedKind.TUNING:
             step = 1 + int(self.rng.integers(_CONFIGURATIONS - 1))
             self.configuration = (self.configuration + step) % _CONFIGURATIONS
-        elif kind is Kind.COMPILER:
+        elif kind is InjectedKind.COMPILER:
             self.compiler += 1
-        elif kind is Kind.DRIVER:
+        elif kind is InjectedKind.DRIVER:
             self.driver += 1
-        elif kind is Kind.DEVICE:
+        elif kind is InjectedKind.DEVICE:
             self.unit += 1
-        if kind in {Kind.NOTHING, Kind.SPIKE}:
+        if kind in {InjectedKind.NOTHING, InjectedKind.SPIKE}:
             return 1.0
-        alike = kind in {Kind.COMPILER, Kind.DRIVER, Kind.DEVICE} and self.rng.random() < 0.4
+        alike = (
+            kind in {InjectedKind.COMPILER, InjectedKind.DRIVER, InjectedKind.DEVICE}
+            and self.rng.random() < 0.4
+        )
         ratio = 1.0 if alike else self._step(0.03, 0.25)
         self.level *= ratio
         return ratio
@@ -299,7 +315,9 @@ class _Writer:
         return _digest(self.name, self.edition, self.comment, configuration, self.compiler, "file")
 
 
-def _expected(events: list[Kind], ratio: float, noise: float) -> tuple[Cause, tuple[Cause, ...]]:
+def _expected(
+    events: list[InjectedKind], ratio: float, noise: float
+) -> tuple[Cause, tuple[Cause, ...]]:
     """What can be said: one cause where only one thing changed, between which where several did;
     that it is noise where they cancel each other out but for the noise of a point."""
     causes = tuple(dict.fromkeys(_CAUSES[kind] for kind in events))

@@ -76,7 +76,7 @@ class KernelCode:
     inner_loop: Mapping[str, int]
 
     @classmethod
-    def first(cls, rig: Rig, rng: np.random.Generator) -> KernelCode:
+    def sample(cls, rig: Rig, rng: np.random.Generator) -> KernelCode:
         """Some kernel for that machine."""
         mix = {
             "matrix": int(rng.choice([0, 16, 32])),
@@ -127,7 +127,7 @@ class KernelCode:
         )
 
 
-def edited(
+def edit_code(
     code: KernelCode, what: str, rng: np.random.Generator, least: float
 ) -> tuple[KernelCode, float]:
     """The code after a commit that changes it so, and how far the times move: at least by the

@@ -21,7 +21,7 @@ from scheduler.stats.intervals import Interval
 
 Floats = npt.NDArray[np.float64]
 
-LEAST_SAMPLES = 5
+MIN_RATIO_SAMPLES = 5
 """Fewer on a side are insufficient: no order statistics bound the median."""
 
 
@@ -33,7 +33,7 @@ class Medians:
     errors: Floats
     n: npt.NDArray[np.int64]
 
-    def of(self, which: npt.NDArray[np.bool_]) -> Medians:
+    def select(self, which: npt.NDArray[np.bool_]) -> Medians:
         """Those that are chosen."""
         return Medians(self.logs[which], self.errors[which], self.n[which])
 
@@ -54,7 +54,7 @@ class Ratios:
         reach = special.stdtrit(self.freedom, (1 + confidence) / 2) * self.errors
         return np.exp(self.logs - reach), np.exp(self.logs + reach)
 
-    def beyond(self, least: float) -> Floats:
+    def p_values(self, least: float) -> Floats:
         """Two-sided p-values of the hypothesis that a ratio is no further from 1 than by the part
         ``least``."""
         from scipy import special  # noqa: PLC0415
@@ -76,7 +76,7 @@ def medians(samples: Sequence[Floats]) -> Medians:
     return Medians(logs, errors, n)
 
 
-def of_intervals(known: Sequence[Interval]) -> Medians:
+def medians_from_intervals(known: Sequence[Interval]) -> Medians:
     """Of 95% intervals of medians, above 0, whose samples are not there: their width is taken for
     that of Student's t, as ``Ratios.interval`` takes it the other way round. The range of fewer
     than ``intervals.LEAST_SAMPLES`` is two order statistics, as ``medians`` would take them."""
@@ -88,7 +88,7 @@ def of_intervals(known: Sequence[Interval]) -> Medians:
         for name in ("median", "low", "high")
     )
     reach = np.where(
-        n < intervals.LEAST_SAMPLES,
+        n < intervals.MIN_INTERVAL_SAMPLES,
         -special.ndtri(0.5 ** np.maximum(n, 2)),
         special.stdtrit(np.maximum(n - 1, 1), 0.975),
     )
@@ -112,7 +112,7 @@ def noise_floor(before: Medians, after: Medians) -> float:
     return float(np.sqrt(max(0.0, spread**2 - explained) / 2))
 
 
-def adjusted(p: Floats) -> Floats:
+def adjust_p_values(p: Floats) -> Floats:
     """Benjamini and Hochberg's q-values: of the series with a q of at most 5%, 5% are expected to
     be false."""
     order = np.argsort(p)

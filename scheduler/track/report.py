@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 
 from scheduler.text import one_line
 from scheduler.track.causes import explain
-from scheduler.track.compare import Comparison, Measured, Row, Status
+from scheduler.track.compare import Comparison, MeasuredSeries, SeriesRow, Status
 from scheduler.track.differences import Aspect
 from scheduler.track.sides import Side
 
 _MOST_ROWS = 50
 _MOST_REASONS = 3
 _PLAIN = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # digests: the cause says as much
-_OPEN = (Status.SLOWER, Status.FASTER)  # not folded: what a reviewer is there for
+_EXPANDED = (Status.SLOWER, Status.FASTER)  # not folded: what a reviewer is there for
 
 
 def summary(comparison: Comparison) -> str:
     """``2 slower, 1 faster, 3 same``: statuses without series are left out."""
-    counts = ((status, len(comparison.of(status))) for status in Status)
+    counts = ((status, len(comparison.select(status))) for status in Status)
     return ", ".join(f"{n:,} {status}" for status, n in counts if n) or "no series"
 
 
-def why(one: Measured, other: Measured) -> str:
+def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
     """The cause of a difference with its first reasons, or "" where nothing is known of a side."""
     if one.point is None or other.point is None:
         return ""
@@ -32,15 +32,15 @@ def why(one: Measured, other: Measured) -> str:
     return f"{found.cause}{candidates}: {'; '.join(telling[:_MOST_REASONS] or found.reasons[:1])}"
 
 
-def in_tables(comparison: Comparison) -> tuple[Row, ...]:
+def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
     """The rows that ``markdown`` shows."""
-    return tuple(row for status in Status for row in comparison.of(status)[:_MOST_ROWS])
+    return tuple(row for status in Status for row in comparison.select(status)[:_MOST_ROWS])
 
 
 def markdown(
     comparison: Comparison,
     titles: tuple[str, str],
-    reasons: Callable[[Row], str] = lambda row: row.reason,
+    reasons: Callable[[SeriesRow], str] = lambda row: row.reason,
 ) -> str:
     """Tables by status, what became slower and faster open, the rest folded; at most 50 rows each.
     ``titles`` says what was compared, ``reasons`` why a row is what it is."""
@@ -48,13 +48,13 @@ def markdown(
 
 
 def _lines(
-    comparison: Comparison, titles: tuple[str, str], reasons: Callable[[Row], str]
+    comparison: Comparison, titles: tuple[str, str], reasons: Callable[[SeriesRow], str]
 ) -> Iterator[str]:
     yield f"### {summary(comparison)}"
     yield ""
     yield f"`{_cell(titles[0])}` → `{_cell(titles[1])}`"
     for status in Status:
-        rows = comparison.of(status)
+        rows = comparison.select(status)
         if rows:
             yield ""
             yield from _section(status, rows, reasons)
@@ -65,9 +65,11 @@ def _lines(
     yield from _method(comparison)
 
 
-def _section(status: Status, rows: tuple[Row, ...], reasons: Callable[[Row], str]) -> Iterator[str]:
+def _section(
+    status: Status, rows: tuple[SeriesRow, ...], reasons: Callable[[SeriesRow], str]
+) -> Iterator[str]:
     title = f"{status.capitalize()}: {len(rows):,}"
-    if status in _OPEN:
+    if status in _EXPANDED:
         yield f"#### {title}"
     else:
         yield f"<details><summary>{title}</summary>"
@@ -80,7 +82,7 @@ def _section(status: Status, rows: tuple[Row, ...], reasons: Callable[[Row], str
     if len(rows) > _MOST_ROWS:
         yield ""
         yield f"{len(rows) - _MOST_ROWS:,} more are not shown."
-    if status not in _OPEN:
+    if status not in _EXPANDED:
         yield ""
         yield "</details>"
 
@@ -106,15 +108,15 @@ def _method(comparison: Comparison) -> Iterator[str]:
     )
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: SeriesRow) -> str:
     return "" if row.ratio is None else f"{row.ratio:.3f}"
 
 
-def _interval(row: Row) -> str:
+def _interval(row: SeriesRow) -> str:
     return "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
 
 
-def _count(row: Row) -> str:
+def _count(row: SeriesRow) -> str:
     return f"{row.n_before:,}, {row.n_after:,}" if row.n_before or row.n_after else ""
 
 

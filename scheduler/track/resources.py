@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.isa.instructions import Kind, titles
+from scheduler.isa.instructions import Kind, kind_titles
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources, rules_of
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
-from scheduler.targets.words import GENERAL, Words, plural
+from scheduler.targets.terms import GENERAL, Terms, plural
 from scheduler.track.sides import CodeObject
 
 _BYTES = {"B": "bytes"}
@@ -48,7 +48,7 @@ def resource_differences(
         zip(before.resources.values(), after.resources.values(), strict=True), 1
     ):
         of = f"device function {number}: " if len(before.resources) > 1 else ""
-        found = _by_rules(old, new, gpu, rules) if gpu and rules else _plain(old, new)
+        found = _by_rules(old, new, gpu, rules) if gpu and rules else _raw_figures(old, new)
         result += [replace(one, name=f"{of}{one.name}") for one in found]
     return tuple(result)
 
@@ -58,7 +58,7 @@ def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> s
     if not before.inner_loop or not after.inner_loop:
         return ""
     gpu = target_of(target)
-    names = titles(gpu.words if gpu else GENERAL)
+    names = kind_titles(gpu.words if gpu else GENERAL)
     parts = [
         f"{names[kind]} {_count(before.inner_loop, kind)} → {_count(after.inner_loop, kind)}"
         for kind in Kind
@@ -103,7 +103,7 @@ def _waves(
     if before != after:
         limiter = (new if after < before else old).get("limiter", "")
         limited = f", limited by {limiter} {'now' if after < before else 'before'}"
-        more = f" {_held(target.words, rules)}{limited * bool(limiter)}"
+        more = f" {_occupancy_unit(target.words, rules)}{limited * bool(limiter)}"
         yield FigureDifference("occupancy", str(before), str(after), more)
 
 
@@ -115,13 +115,13 @@ def _registers(
     before, after = (rules.waves_by_registers(one, target) for one in (old, new))
     if before == after:
         return FigureDifference(title, *have)
-    more = f": over the boundary of {before} → {after} {_held(target.words, rules)}"
+    more = f": over the boundary of {before} → {after} {_occupancy_unit(target.words, rules)}"
     if (rules.waves(old), rules.waves(new)) != (before, after):
         more += " that registers alone would allow"
     return FigureDifference(title, *have, more)
 
 
-def _held(words: Words, rules: OccupancyRules) -> str:
+def _occupancy_unit(words: Terms, rules: OccupancyRules) -> str:
     holder = rules.waves_heading[1].split()[-1]
     return f"{plural(words.wave)} per {holder}"
 
@@ -132,7 +132,7 @@ def _figures(column: Column, old: Resources, new: Resources) -> FigureDifference
     return FigureDifference(column.heading, before, after, f" {unit}".rstrip())
 
 
-def _plain(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FigureDifference]:
+def _raw_figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FigureDifference]:
     """Figures of a target that has no rules here, under their own names."""
     for name in sorted(old.keys() & new.keys()):
         if old[name] != new[name]:

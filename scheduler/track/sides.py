@@ -15,7 +15,7 @@ from typing import Any
 
 from scheduler.stats.intervals import Interval, median_interval
 
-NEAR = 8
+NEAREST_COUNT = 8
 """Points of a side that say what it was measured with: those nearest to the change."""
 
 
@@ -38,7 +38,7 @@ class Compiler:
 class CodeObject:
     """What was built: digests of the file and of its instructions alone (equal where only names,
     line tables or paths differ), resources by device function as its recipe gives them, and the
-    instructions of the inner loop by class (``scheduler.isa.listing.counts``)."""
+    instructions of the inner loop by class (``scheduler.isa.listing.count_kinds``)."""
 
     digest: str = ""
     instructions_digest: str = ""
@@ -118,7 +118,7 @@ class Side:
     @property
     def near(self) -> tuple[Point, ...]:
         """The points that say what the side was measured with."""
-        return self.points[:NEAR]
+        return self.points[:NEAREST_COUNT]
 
     @cached_property
     def level(self) -> float:

@@ -20,7 +20,7 @@ class Scale:
 
     def text(self, value: float) -> str:
         """Without the unit: ``12.34``, thousands apart."""
-        return digits(value * self.factor)
+        return format_digits(value * self.factor)
 
 
 def scale_of(unit: str, magnitude: float) -> Scale:
@@ -33,18 +33,18 @@ def scale_of(unit: str, magnitude: float) -> Scale:
     return Scale(known / size, shown)
 
 
-def figure(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
     """With its unit: ``12.34 µs``."""
     scale = scale_of(unit, value)
     return f"{scale.text(value)} {scale.unit}".rstrip()
 
 
-def times(ratio: float, after: int = 3) -> str:
+def format_ratio(ratio: float, after: int = 3) -> str:
     """After by before, with a sign that says so."""
     return f"\N{MULTIPLICATION SIGN}{ratio:.{after}f}"
 
 
-def digits(value: float) -> str:
+def format_digits(value: float) -> str:
     """About four digits, thousands apart; very large and very small ones with an exponent."""
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:

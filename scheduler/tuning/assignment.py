@@ -17,7 +17,7 @@ from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
@@ -41,7 +41,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSchedule:
     """The graph in execution order, what makes its kernels for all targets (the untuned defaults),
     and for the assignment's alone."""
 
@@ -50,7 +50,7 @@ class Prepared:
     own: BaseScheduling
 
 
-class Desk(Protocol):
+class TuningHost(Protocol):
     """Where the work comes from, and where what is found goes."""
 
     def begin(self, problem: TuningProblem, /) -> None:
@@ -69,7 +69,7 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True)
-class Decided:
+class AssignmentResult:
     """The candidates with their places, each kernel once, the names of all kernels that this
     version of the generator makes of the problem, and the seconds that counted."""
 
@@ -78,17 +78,17 @@ class Decided:
     seconds: float = 0.0
 
 
-Tuning = Callable[[TuningProblem, CompilePool, Meter, SearchOptions], TuningResult]
+TuneFunction = Callable[[TuningProblem, CompilePool, Meter, SearchOptions], TuningResult]
 
 
-def work_on(
+def run_assignment(
     assignment: Assignment,
-    prepared: Prepared,
-    desk: Desk,
+    prepared: PreparedSchedule,
+    desk: TuningHost,
     device: DeviceInfo,
     cancellation: Cancellation,
-    tuning: Tuning | None = None,
-) -> Decided:
+    tuning: TuneFunction | None = None,
+) -> AssignmentResult:
     """Try what is to be tried, and decide; ``tuning`` does it where that is not by measuring.
 
     Raises ``Cancelled``, and ``UserError`` for sizes that nothing holds.
@@ -105,9 +105,9 @@ def work_on(
     desk.begin(problem)
     meter = Meter(assignment.budget, waiting_counts=assignment.waiting_counts)
     planned = assignment.planned
-    remaining = problem if planned is None else problem.only(planned)
+    remaining = problem if planned is None else problem.restrict_to(planned)
     if remaining is None:
-        return Decided((), made)
+        return AssignmentResult((), made)
 
     def measured(
         problem: TuningProblem, pool: CompilePool, meter: Meter, options: SearchOptions
@@ -120,10 +120,10 @@ def work_on(
     result = (tuning or measured)(remaining, desk.pool(remaining), meter, options)
     if cancellation.cancelled:
         raise Cancelled
-    return Decided(lines_of(result.problems[0]), made, result.seconds)
+    return AssignmentResult(unique_entries(result.problems[0]), made, result.seconds)
 
 
-def lines_of(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:
+def unique_entries(result: ProblemResult) -> tuple[tuple[int, Entry], ...]:
     """The candidates with their places, each kernel once: configurations that render alike are one
     kernel, of which the chosen line counts, else the first."""
     callers = enumerate(result.problem.callers)

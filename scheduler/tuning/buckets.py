@@ -54,7 +54,7 @@ def parse_buckets(
     return tuple(found)
 
 
-def without_repeats(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:
+def unique_problems(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:
     """The problems, without those of a bucket whose sizes do not depend on the symbol."""
     seen: dict[str, TuningProblem] = {}
     for problem in problems:

@@ -12,7 +12,7 @@ from scheduler.outcome import UserError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 # Of the time, what is kept for the last rounds: they decide, and nothing compiles beside them.
-_FOR_EXPLORING = 0.75
+_EXPLORE_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Meter:
     def exploring_left_s(self) -> float:
         """Seconds in which new candidates are still tried."""
         limit = self.budget.seconds
-        return float("inf") if limit is None else _FOR_EXPLORING * limit - self.seconds
+        return float("inf") if limit is None else _EXPLORE_SHARE * limit - self.seconds
 
     def no_more_compiles(self) -> str:
         """Which limit forbids another compile; "" where none does."""
@@ -95,26 +95,26 @@ class Meter:
         "" where it fits into the time for trying."""
         left_s = self.exploring_left_s  # once: the clock goes on
         if left_s <= 0:
-            return f"the time for trying was spent ({self._for_trying()})"
+            return f"the time for trying was spent ({self._explore_share_text()})"
         if seconds <= left_s:
             return ""
-        was_left = f"more than was left of the time for trying ({self._for_trying()})"
-        return f"{what} about {_span(seconds)}, {was_left}"
+        was_left = f"more than was left of the time for trying ({self._explore_share_text()})"
+        return f"{what} about {_format_duration(seconds)}, {was_left}"
 
     def _no_more_time(self) -> str:
         return self.no_time_for(0.0, "")
 
-    def _for_trying(self) -> str:
+    def _explore_share_text(self) -> str:
         limit = self.budget.seconds or 0.0
-        share = _figure(_FOR_EXPLORING * limit)
-        return f"{share} of {_figure(limit)} s; the rest is for the last rounds"
+        share = _format_seconds(_EXPLORE_SHARE * limit)
+        return f"{share} of {_format_seconds(limit)} s; the rest is for the last rounds"
 
 
-def _figure(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     return f"{round(seconds, 1 if seconds >= 10 else 3):g}"
 
 
-def _span(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """A time as people read it, to two digits: ``46 ms``, ``1.3 s``, ``40 s``; never ``0.0 s``."""
     if seconds >= 10:
         return f"{seconds:.0f} s"

@@ -70,13 +70,13 @@ def expected_ns(
         # All launches after the first only add partial results up, which is their memory's time.
         share = work if number == 0 else Work(0, 0, 0, "", 0)
         busiest = _busiest_ns(caller, share, scalars, blocks, board)
-        total += _LAUNCH_NS + busiest / _filling(
+        total += _LAUNCH_NS + busiest / _slot_utilization(
             launch, blocks, waves * rules.simds(target), board
         ) / min(1.0, waves / _ENOUGH_WAVES)
     if len(caller.kernel.launches) > 1:
         partial = evaluate(caller.kernel.workspace_bytes, scalars)
         total += 2e9 * partial / board.memory_bytes_per_s
-    return total * (_SPILL_COST if build is not None and _spills(build, rules) else 1.0)
+    return total * (_SPILL_COST if build is not None and _has_spills(build, rules) else 1.0)
 
 
 def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
@@ -84,7 +84,7 @@ def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict
     return dict(bindings) | request.numbers
 
 
-def _held(matrix_dtype: str) -> DType:
+def _operand_dtype(matrix_dtype: str) -> DType:
     """What is read of operands that are multiplied so."""
     return DType.F32 if matrix_dtype == "tf32" else DType.from_label(matrix_dtype)
 
@@ -103,7 +103,7 @@ def _busiest_ns(
     steps: float = max(1, scalars.get("K", 1) // split)
     if caller.kernel.config.get("STREAM_K"):  # blocks share out all of them
         steps = work.matrix_flops / (2.0 * blocks * block_m * block_n)
-    itemsize = _held(work.matrix_dtype).itemsize
+    itemsize = _operand_dtype(work.matrix_dtype).itemsize
     compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
     asked = blocks * (block_m + block_n) * steps * itemsize
     if caller.kernel.config.get("GEMV"):
@@ -137,7 +137,7 @@ def _waves_per_simd(
     return rules.waves_before_build(prod(launch.block), launch.lds_bytes, target)
 
 
-def _filling(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
+def _slot_utilization(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
     """The share of the block slots, over all rounds, in which a block runs."""
     per_block = max(1, -(-prod(launch.block) // find(board.target).wavefront))
     slots = board.compute_units * max(1, int(waves_per_unit / per_block))
@@ -148,5 +148,5 @@ def _filling(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -
     return min(1.0, blocks / board.compute_units)
 
 
-def _spills(build: Build, rules: OccupancyRules) -> bool:
+def _has_spills(build: Build, rules: OccupancyRules) -> bool:
     return any(rules.spills(resources) for resources in build.resources.values())

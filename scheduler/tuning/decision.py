@@ -37,18 +37,18 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
             entry,
             tied=place in tied and len(tied) > 1,
             state=CandidateState.CHOSEN if place == chosen else entry.state,
-            reason=_why(entry, len(tied) - 1) if place == chosen else entry.reason,
+            reason=_choice_reason(entry, len(tied) - 1) if place == chosen else entry.reason,
         )
         for place, entry in enumerate(entries)
     ]
 
 
-def _why(chosen: Entry, others: int) -> str:
+def _choice_reason(chosen: Entry, others: int) -> str:
     samples = len(chosen.measurement.samples_ns) if chosen.measurement is not None else 0
-    return what_decided(others, is_default=chosen.is_default, samples=samples)
+    return decision_reason(others, is_default=chosen.is_default, samples=samples)
 
 
-def what_decided(others: int, *, is_default: bool, samples: int) -> str:
+def decision_reason(others: int, *, is_default: bool, samples: int) -> str:
     """Why a candidate was chosen with which so many ``others`` tie; "" where it is the fastest."""
     if others:
         tied = f"tied with {others} other{'s' * (others > 1)}"

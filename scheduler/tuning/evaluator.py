@@ -77,7 +77,7 @@ class BenchEvaluator:
         self._folder = tempfile.TemporaryDirectory(prefix="kiln-tune-")
         self._cases: dict[str, Path] = {}
         self._problem: TuningProblem | None = None
-        self._moved = False
+        self._rounding_sensitive = False
         self._exit = ExitStack()
 
     def __enter__(self) -> Self:
@@ -90,10 +90,10 @@ class BenchEvaluator:
         self._exit.close()
 
     def use(self, problem: TuningProblem, *, moved: bool = False) -> Rejected | None:
-        self._problem, self._moved = problem, moved
+        self._problem, self._rounding_sensitive = problem, moved
         try:
             case = self._case(problem, dict(problem.bindings), moved=moved)
-            self._bench.use(case, rotations(problem.work, self._board))
+            self._bench.use(case, rotation_count(problem.work, self._board))
         except WorkerLostError as gone:
             return gone.rejected
         return None
@@ -101,7 +101,7 @@ class BenchEvaluator:
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         limits = replace(self._limits, check_s=min(self._limits.check_s, max(max_s, 0.1)))
         found = check(self._bench, candidate, limits)
-        if self._problem is None or self._moved or not is_off(found):
+        if self._problem is None or self._rounding_sensitive or not is_off(found):
             return found
         # From here on each element may be off by what a kernel's own roundings move it.
         unfit = self.use(self._problem, moved=True)
@@ -147,7 +147,7 @@ class BenchEvaluator:
         return self._cases[key]
 
 
-def rotations(work: Work, board: Board | None) -> int:
+def rotation_count(work: Work, board: Board | None) -> int:
     """How many copies of the buffers a timing goes round through, so that a launch does not find
     its own inputs in the caches; one on the emulation, whose caches are not a GPU's."""
     if board is None or not work.bytes:

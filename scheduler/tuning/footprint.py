@@ -119,7 +119,7 @@ def _linear_steps(index: Expr, sizes: Sizes, bindings: Bindings) -> dict[sympy.S
 
 
 @dataclass(frozen=True)
-class _Part:
+class _IndexGroup:
     """Dimensions of an index, and guards, that share their axes with no other dimension."""
 
     axes: frozenset[sympy.Symbol]
@@ -139,19 +139,19 @@ def guarded_elements(
     if data or load.indirect:
         return 0
     total = 1
-    for part in _parts(load, guards, sizes):
+    for part in _group_indices(load, guards, sizes):
         if not part.guards:
             own = replace(load, index=part.indices)
             total *= distinct_elements(own, {axis: sizes[axis] for axis in part.axes}, bindings)
         elif prod(sizes[axis] for axis in part.axes) > _MAX_POINTS:
             return 0
         else:
-            total *= _counted(part, sizes, lowered, bindings)
+            total *= _count_distinct(part, sizes, lowered, bindings)
     return total
 
 
-def _parts(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_Part]:
-    single = [_Part(frozenset(i.free_symbols & set(sizes)), indices=(i,)) for i in load.index]
+def _group_indices(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_IndexGroup]:
+    single = [_IndexGroup(frozenset(i.free_symbols & set(sizes)), indices=(i,)) for i in load.index]
     for guard in guards:
         symbols = {
             symbol
@@ -159,13 +159,13 @@ def _parts(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_Part]:
             if isinstance(part, IndexValue)
             for symbol in part.expr.free_symbols
         }
-        single.append(_Part(frozenset(symbols & set(sizes)), guards=(guard,)))
-    joined: list[_Part] = []
+        single.append(_IndexGroup(frozenset(symbols & set(sizes)), guards=(guard,)))
+    joined: list[_IndexGroup] = []
     for part in single:
         group = [one for one in joined if one.axes & part.axes] + [part]
         joined = [one for one in joined if one not in group]
         joined.append(
-            _Part(
+            _IndexGroup(
                 frozenset().union(*(one.axes for one in group)),
                 tuple(index for one in group for index in one.indices),
                 tuple(guard for one in group for guard in one.guards),
@@ -174,7 +174,7 @@ def _parts(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_Part]:
     return joined
 
 
-def _counted(part: _Part, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
+def _count_distinct(part: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
     """The different places of a part's indices, over the points where its guards hold."""
     axes = tuple(Axis(v, sympy.Integer(sizes[v])) for v in sorted(part.axes, key=str))
 

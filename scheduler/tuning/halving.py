@@ -35,7 +35,7 @@ def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samp
 
 
 @dataclass(frozen=True)
-class Halved:
+class HalvingResult:
     """``samples`` of all that lasted, those that were out early included; and the rejected."""
 
     samples: Mapping[str, Samples]
@@ -48,7 +48,7 @@ def halve(
     plan: TimingPlan,
     floor_ns: float,
     stop: Callable[[str], bool],
-) -> Halved:
+) -> HalvingResult:
     """Rank the fastest, from first impressions. ``stop`` is asked before each sample of a
     key and ends everything when it says so: what was seen until then counts."""
     samples, rejected = dict(screened), dict[str, Rejected]()
@@ -73,4 +73,4 @@ def halve(
             break
         remaining = remaining[: max(_FINALISTS, -(-len(remaining) // 2))]
         rounds *= 2
-    return Halved(samples, rejected)
+    return HalvingResult(samples, rejected)

@@ -24,7 +24,7 @@ from scheduler.codegen.names import backend_of_kernel
 from scheduler.codegen.problem import Shape
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError
-from scheduler.tuning.modelled import Modelled
+from scheduler.tuning.modelled_time import ModelledTime
 
 LEDGER_SCHEMA = 1
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class Entry:
     at_s: float = 0.0
     expected_ns: float | None = None
     measurement: Measurement | None = None
-    modelled: Modelled | None = None
+    modelled: ModelledTime | None = None
     tied: bool = False
     code_digest: str = ""
     compile_s: float = 0.0
@@ -143,7 +143,7 @@ def build_facts(build: Build) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A step of the best-so-far curve: after so many candidates, at this time of the run."""
 
     tried: int
@@ -151,14 +151,14 @@ class Point:
     best_ns: float
 
 
-def best_so_far(tried: Iterable[tuple[float, float | None]]) -> tuple[Point, ...]:
+def best_so_far(tried: Iterable[tuple[float, float | None]]) -> tuple[CurvePoint, ...]:
     """The curve of one problem: a point for each candidate that was faster than all before. Of each
     that was tried, in that order: when its outcome was known (s), and its time (ns), None where it
     has none."""
-    points: list[Point] = []
+    points: list[CurvePoint] = []
     for count, (at_s, time_ns) in enumerate(tried, start=1):
         if time_ns is not None and (not points or time_ns < points[-1].best_ns):
-            points.append(Point(count, at_s, time_ns))
+            points.append(CurvePoint(count, at_s, time_ns))
     return tuple(points)
 
 

@@ -19,19 +19,19 @@ from scheduler.outcome import Rejected
 from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns
-from scheduler.tuning.known import Known, nearest
 from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
+from scheduler.tuning.prior_results import PriorResult, nearest_configs
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
-from scheduler.tuning.start import NOWHERE, Start
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
+from scheduler.tuning.warm_start import COLD_START, WarmStart
 
 # A build that the model puts so far behind the best one waits until the others are done.
 _POSTPONE_RATIO = 4.0
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSettings:
     """What a run measures on, and how. ``floors_ns`` are speed-of-light bounds by problem,
     ``start`` what was modelled before: those are tried first."""
 
@@ -42,15 +42,15 @@ class Setting:
     board: Board | None = None
     floors_ns: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
-    known: Sequence[Known] = ()
+    known: Sequence[PriorResult] = ()
     strategy: str = DEFAULT_STRATEGY
-    start: Start = NOWHERE
+    start: WarmStart = COLD_START
 
 
 class ProblemState:
     """Candidates go by their place among the problem's callers; 0 is the default."""
 
-    def __init__(self, problem: TuningProblem, setting: Setting, number: int) -> None:
+    def __init__(self, problem: TuningProblem, setting: RunSettings, number: int) -> None:
         self.problem = problem
         self.setting = setting
         self.floor_ns = setting.floors_ns.get(problem.name, 0.0)
@@ -60,12 +60,12 @@ class ProblemState:
             np.random.default_rng([setting.seed, number]),
             [e for e in self.expected if e is not None] or None,
             [
-                *(problem.configs[place] for place in setting.start.first(problem)),
-                *nearest(setting.known, problem.shape),
+                *(problem.configs[place] for place in setting.start.first_candidates(problem)),
+                *nearest_configs(setting.known, problem.shape),
             ],
             setting.strategy,
         )
-        self._modelled = setting.start.figures(problem)
+        self._modelled = setting.start.modelled_times(problem)
         self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
         self.postponed: deque[int] = deque()
         self.builds: dict[int, Build] = {}

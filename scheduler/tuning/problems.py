@@ -54,7 +54,7 @@ class TuningProblem:
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
         """What is searched: the configurations, each with its template where there are several,
         since parameters of one name need not mean the same in two."""
-        made = [_made_as(caller) for caller in self.callers]
+        made = [_template_config(caller) for caller in self.callers]
         if len({template for template, _ in made}) == 1:
             return tuple(config for _, config in made)
         return tuple({TEMPLATE: template, **config} for template, config in made)
@@ -63,7 +63,7 @@ class TuningProblem:
     def tensors(self) -> tuple[TensorArg, ...]:
         return tuple(arg for arg in self.request.args if isinstance(arg, TensorArg))
 
-    def only(self, kernels: Collection[str]) -> TuningProblem | None:
+    def restrict_to(self, kernels: Collection[str]) -> TuningProblem | None:
         """The same problem with these candidates alone, by name; None where none is offered."""
         callers = tuple(caller for caller in self.callers if caller.name in kernels)
         return replace(self, callers=callers, rejected=()) if callers else None
@@ -83,13 +83,13 @@ class TuningProblem:
         return self.call.shape
 
     @property
-    def call(self) -> Call:
+    def call(self) -> ProblemCall:
         """The call by itself."""
-        return Call(self.title, self.tensors, self.callers[0].kernel.template)
+        return ProblemCall(self.title, self.tensors, self.callers[0].kernel.template)
 
 
 @dataclass(frozen=True)
-class Call:
+class ProblemCall:
     """A call as people know it, whoever's kernels serve it: what it is called, and its tensors."""
 
     title: str
@@ -109,11 +109,11 @@ def call_of(
     default: TemplateCaller,
     target: Target,
     bindings: Bindings,
-) -> Call:
+) -> ProblemCall:
     """The call that a node is at these sizes. Raises ``UserError`` for sizes that nothing holds."""
     request = default.benchmark_request(target.name, bindings)
     tensors = tuple(arg for arg in request.args if isinstance(arg, TensorArg))
-    return Call(_title(node, schedule, bindings), tensors, default.kernel.template)
+    return ProblemCall(_title(node, schedule, bindings), tensors, default.kernel.template)
 
 
 def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
@@ -123,7 +123,7 @@ def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
     return title(node, schedule.lowered, bindings) + at
 
 
-def _made_as(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
+def _template_config(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
     """The template and the configuration that a candidate was made with."""
     return caller.kernel.template, dict(caller.kernel.config)
 
@@ -144,7 +144,7 @@ def find_problems(
     """
     chosen = [node for node in schedule.nodes if node.kind.has_kernel]
     if only:
-        chosen = _named(chosen, only)
+        chosen = _select_nodes(chosen, only)
     groups: dict[Problem, list[SchedulerNode]] = {}
     for node in chosen:
         groups.setdefault(problem_of(node, schedule.lowered), []).append(node)
@@ -155,7 +155,7 @@ def find_problems(
     return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
 
 
-def _named(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[SchedulerNode]:
+def _select_nodes(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[SchedulerNode]:
     found = [node for node in nodes if node.name in only or set(node.nodes) & set(only)]
     known = {name for node in found for name in (node.name, *node.nodes)}
     for name in only:
@@ -177,7 +177,7 @@ def _problem(
 ) -> TuningProblem:
     first = nodes[0]
     default, offered = shared.default(first), backend.candidates(first)
-    others = tuple(c for c in offered.callers if _made_as(c) != _made_as(default))
+    others = tuple(c for c in offered.callers if _template_config(c) != _template_config(default))
     return TuningProblem(
         identity=identity,
         node=first,

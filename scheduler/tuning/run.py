@@ -18,15 +18,15 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import find
 from scheduler.tuning import roofline
 from scheduler.tuning.budget import Meter
-from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.evaluator import BenchEvaluator
-from scheduler.tuning.known import Known
-from scheduler.tuning.problem_state import Setting
+from scheduler.tuning.prior_results import PriorResult
+from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem
-from scheduler.tuning.resumed import ResumedEvaluator
-from scheduler.tuning.start import NOWHERE, Start
+from scheduler.tuning.resume import ResumedEvaluator
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
+from scheduler.tuning.warm_start import COLD_START, WarmStart
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class SearchOptions:
 
     strategy: str = DEFAULT_STRATEGY
     seed: int = 0
-    known: Sequence[Known] = ()
-    start: Start = NOWHERE
+    known: Sequence[PriorResult] = ()
+    start: WarmStart = COLD_START
     measured: Mapping[str, Measurement | Rejected] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ def tune(
     ``on_event`` raises.
     """
     board = device.board
-    setting = Setting(
+    setting = RunSettings(
         device=device.id,
         target=find(device.target),
         emulated=device.emulated,

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.tuning.space import TEMPLATE, Space
-from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, find_strategy
 from scheduler.tuning.strategies.strategy import History
 
 
@@ -33,8 +33,8 @@ class Search:
     ) -> None:
         self._size = len(configs)
         space = Space(tuple(configs))
-        self._strategy = strategy_named(strategy).make(space, rng, expected_ns)
-        first_places = [0, *(place for one in first for place in _places(configs, one))]
+        self._strategy = find_strategy(strategy).make(space, rng, expected_ns)
+        first_places = [0, *(place for one in first for place in _find_config(configs, one))]
         self._first = list(dict.fromkeys(first_places))
         self._results: dict[int, float] = {}
         self._pending: dict[int, None] = {}
@@ -65,17 +65,17 @@ class Search:
         return history
 
 
-def _places(
+def _find_config(
     configs: Sequence[Mapping[str, ConfigValue]], one: Mapping[str, ConfigValue]
 ) -> list[int]:
     """Where a configuration stands, of its template where both say which."""
 
     def is_same(other: Mapping[str, ConfigValue]) -> bool:
         templates = {config[TEMPLATE] for config in (one, other) if TEMPLATE in config}
-        return len(templates) < 2 and _parameters(one) == _parameters(other)
+        return len(templates) < 2 and _without_template(one) == _without_template(other)
 
     return [place for place, other in enumerate(configs) if is_same(other)]
 
 
-def _parameters(config: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+def _without_template(config: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     return {name: value for name, value in config.items() if name != TEMPLATE}

@@ -19,7 +19,7 @@ from scheduler.tuning.space import Floats
 # Prior over length scales (log-normal): coordinates are in [0, 1], so a scale well below 0.1
 # remembers single points and one above 5 ignores the parameter.
 _SCALE_CENTRE, _SCALE_SPREAD = float(np.log(0.7)), 1.0
-_FRESH, _NEAR = 24, 16
+_PRIOR_DRAWS, _LOCAL_DRAWS = 24, 16
 _JITTER = 1e-8
 _MIN_VARIANCE = 1e-9
 
@@ -37,17 +37,17 @@ def initial_hyperparameters(dimensions: int) -> Hyperparameters:
     return Hyperparameters(np.full(dimensions, 0.5), 1e-3)
 
 
-def improve(
+def fit_hyperparameters(
     points: Floats, values: Floats, start: Hyperparameters, rng: np.random.Generator
 ) -> Hyperparameters:
     """Better hyperparameters than ``start`` where a random search finds them; ``points`` are
     n x d, ``values`` n and standardised."""
     dimensions = points.shape[1]
     tried = [start]
-    for _ in range(_FRESH):
+    for _ in range(_PRIOR_DRAWS):
         scales = np.exp(rng.normal(_SCALE_CENTRE, 0.8, dimensions))
         tried.append(Hyperparameters(scales, 10 ** rng.uniform(-4, -1)))
-    for _ in range(_NEAR):
+    for _ in range(_LOCAL_DRAWS):
         scales = start.scales * np.exp(rng.normal(0, 0.4, dimensions))
         tried.append(Hyperparameters(scales, start.noise * np.exp(rng.normal(0, 0.5))))
     return max(tried, key=lambda one: _evidence(points, values, one))
@@ -66,9 +66,9 @@ class Posterior:
         self._hyperparameters = hyperparameters
         self.known = [int(place) for place in known]
         own = points[known]
-        self._factor = _factor(own, hyperparameters)
+        self._factor = _cholesky(own, hyperparameters)
         across = _kernel(own, points, hyperparameters.scales)
-        solved = _solved(self._factor, across)
+        solved = _solve_triangular(self._factor, across)
         self._solved = np.empty((2 * len(known) + 16, len(points)))
         self._solved[: len(known)] = solved
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
@@ -95,7 +95,7 @@ class Posterior:
         """Mean and standard deviation at every point, in the unit of ``values`` (standardised,
         one for each known place)."""
         size = len(self.known)
-        weights = _solved(self._factor, values)
+        weights = _solve_triangular(self._factor, values)
         variance = max(float(weights @ weights) / size, _MIN_VARIANCE)
         left = np.maximum(1.0 - self._explained, _MIN_VARIANCE)
         return weights @ self._solved[:size], np.sqrt(left * variance)
@@ -103,15 +103,15 @@ class Posterior:
 
 def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
     """Log marginal likelihood (its variance integrated out) plus the scales' log prior."""
-    factor = _factor(points, one)
-    solved = _solved(factor, values)
+    factor = _cholesky(points, one)
+    solved = _solve_triangular(factor, values)
     variance = max(float(solved @ solved) / len(values), _MIN_VARIANCE)
     likelihood = -0.5 * len(values) * np.log(variance) - np.log(np.diag(factor)).sum()
     prior = -0.5 * (((np.log(one.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
     return float(likelihood + prior)
 
 
-def _factor(points: Floats, one: Hyperparameters) -> Floats:
+def _cholesky(points: Floats, one: Hyperparameters) -> Floats:
     """Cholesky factor of the kernel matrix, lower."""
     matrix = _kernel(points, points, one.scales)
     matrix[np.diag_indices_from(matrix)] += one.noise + _JITTER
@@ -119,7 +119,7 @@ def _factor(points: Floats, one: Hyperparameters) -> Floats:
     return factor
 
 
-def _solved(factor: Floats, values: Floats) -> Floats:
+def _solve_triangular(factor: Floats, values: Floats) -> Floats:
     """x of factor x = values, for a lower triangular factor (n x n)."""
     from scipy.linalg import solve_triangular  # noqa: PLC0415 - only a search needs it
 

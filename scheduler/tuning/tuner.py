@@ -21,21 +21,21 @@ from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.outcome import Rejected, Stage
 from scheduler.tuning.budget import Meter
-from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.decision import decide
 from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.halving import halve, screen
 from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
-from scheduler.tuning.oracle.log import modelled_text
-from scheduler.tuning.problem_state import ProblemState, Setting
+from scheduler.tuning.modelled.log import modelled_text
+from scheduler.tuning.problem_state import ProblemState, RunSettings
 from scheduler.tuning.problems import TuningProblem
 
 # How many candidates of a problem are under way at once, and timed before the next problem's.
-_AHEAD, _TRIALS_A_TURN = 6, 4
+_AHEAD, _TRIALS_PER_TURN = 6, 4
 _FINALISTS = 8
 # Of what is left when the last rounds begin, the share that they may take: the winners are still
 # to be checked at their edges.
-_FOR_FINALS = 0.8
+_FINALS_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ProblemResult:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenConfig:
     """A chosen configuration, and the template that it is of."""
 
     template: str
@@ -100,28 +100,28 @@ class TuningResult:
     compiles: int
     measurements: int
     ended: str
-    known: int = 0  # of a run of modelled times: what the cache had
+    from_cache: int = 0  # of a run of modelled times: what the cache had
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         return tuple(entry for result in self.problems for entry in result.entries)
 
     @property
-    def configs(self) -> dict[str, Chosen]:
+    def configs(self) -> dict[str, ChosenConfig]:
         """What is chosen for each scheduler node that has such; of several sizes those of the
         problems that came first."""
         return self._configs(self.problems)
 
-    def configs_at(self, bindings: Mapping[str, int]) -> dict[str, Chosen]:
+    def configs_at(self, bindings: Mapping[str, int]) -> dict[str, ChosenConfig]:
         """The same of the problems at these sizes alone."""
         return self._configs(one for one in self.problems if one.problem.bindings == bindings)
 
-    def _configs(self, results: Iterable[ProblemResult]) -> dict[str, Chosen]:
-        configs: dict[str, Chosen] = {}
+    def _configs(self, results: Iterable[ProblemResult]) -> dict[str, ChosenConfig]:
+        configs: dict[str, ChosenConfig] = {}
         for result in results:
             if (chosen := result.chosen) is not None:
                 for node in result.problem.nodes:
-                    configs.setdefault(node, Chosen(chosen.template, chosen.config))
+                    configs.setdefault(node, ChosenConfig(chosen.template, chosen.config))
         return configs
 
 
@@ -131,7 +131,7 @@ class Tuner:
     def __init__(
         self,
         problems: Sequence[TuningProblem],
-        setting: Setting,
+        setting: RunSettings,
         evaluator: Evaluator,
         pool: CompilePool,
         meter: Meter,
@@ -159,19 +159,19 @@ class Tuner:
         try:
             self._explore()
             self._pool.close()
-            self._finals()
+            self._run_finals()
             results = tuple(self._result(state) for state in self._states)
         except Cancelled:
             for state in self._states:
                 state.close("the run was cancelled")
-            results = tuple(self._decided(state) for state in self._states)
+            results = tuple(self._decide(state) for state in self._states)
         finally:
             self._pool.close()
-        ended = "cancelled" if self._cancellation.cancelled else self._why_ended()
+        ended = "cancelled" if self._cancellation.cancelled else self._end_reason()
         meter = self._meter
         return TuningResult(results, meter.seconds, meter.compiles, meter.measurements, ended)
 
-    def _why_ended(self) -> str:
+    def _end_reason(self) -> str:
         return next((c.why_untried for c in self._states if c.why_untried), "")
 
     def _stop_if_cancelled(self) -> None:
@@ -187,7 +187,7 @@ class Tuner:
             ready = [state for state in self._states if state.is_ready]
             if ready:
                 # The one that will have used the least: the defaults of small problems first.
-                self._turn(min(ready, key=lambda c: c.spent_s + self._trial_s(c)))
+                self._run_turn(min(ready, key=lambda c: c.spent_s + self._trial_s(c)))
                 continue
             building = [c.waiting[0][1] for c in self._states if c.waiting and not c.closed]
             if not building:
@@ -195,7 +195,7 @@ class Tuner:
             with self._meter.waiting():
                 wait(building, timeout=0.2, return_when=FIRST_COMPLETED)
             for state in self._states:
-                self._close_when_over(state)
+                self._close_if_over_budget(state)
 
     def _feed_all(self) -> None:
         """Keep candidates of every problem under way: compilers get the defaults of all first."""
@@ -216,13 +216,13 @@ class Tuner:
             self._meter.compiles += 1
             state.waiting.append((index, self._pool.submit(state.problem.callers[index])))
 
-    def _turn(self, state: ProblemState) -> None:
+    def _run_turn(self, state: ProblemState) -> None:
         """Check and time a few candidates of one problem."""
         start = self._meter.seconds
         in_use = False
-        for _ in range(_TRIALS_A_TURN if state.order else 1):
+        for _ in range(_TRIALS_PER_TURN if state.order else 1):
             self._stop_if_cancelled()
-            self._close_when_over(state)
+            self._close_if_over_budget(state)
             if not state.is_ready:
                 break
             next_built = state.next_built(self._meter)
@@ -282,7 +282,7 @@ class Tuner:
         seconds = self._meter.seconds
         self._on_event(Event(state.problem.name, entry, *counts, state.best_ns, seconds))
 
-    def _close_when_over(self, state: ProblemState) -> None:
+    def _close_if_over_budget(self, state: ProblemState) -> None:
         """Close a problem whose next candidate would not fit into the budget, and do not begin
         one of which two would not fit: there would be nothing to compare."""
         meter = self._meter
@@ -309,10 +309,10 @@ class Tuner:
 
     # ---- deciding
 
-    def _finals(self) -> None:
+    def _run_finals(self) -> None:
         """Rank the best of each problem. What a problem leaves of its share of the time is
         for those after it."""
-        end_s = self._meter.seconds + _FOR_FINALS * self._meter.left_s
+        end_s = self._meter.seconds + _FINALS_SHARE * self._meter.left_s
         for place, state in enumerate(self._states):
             best = state.fastest()[:_FINALISTS]
             if 0 in state.screened and 0 not in best:
@@ -323,9 +323,9 @@ class Tuner:
             if self._evaluator.use(state.problem) is not None:
                 continue
             share = (end_s - self._meter.seconds) / (len(self._states) - place)
-            self._final(state, best, self._meter.seconds + share)
+            self._rank_finalists(state, best, self._meter.seconds + share)
 
-    def _final(self, state: ProblemState, best: Sequence[int], until_s: float) -> None:
+    def _rank_finalists(self, state: ProblemState, best: Sequence[int], until_s: float) -> None:
         candidates = {index: state.candidate(index) for index in best}
         places = {candidate.key: index for index, candidate in candidates.items()}
 
@@ -348,7 +348,7 @@ class Tuner:
 
     def _result(self, state: ProblemState) -> ProblemResult:
         """Decide, and see that the winner is right at sizes that fill no tile."""
-        result = self._decided(state)
+        result = self._decide(state)
         while (chosen := result.chosen) is not None and not chosen.is_default:
             place = result.entries.index(chosen)
             caller = state.problem.callers[place]
@@ -357,10 +357,10 @@ class Tuner:
             if wrong is None:
                 break
             state.rejected[place] = wrong
-            result = self._decided(state)
+            result = self._decide(state)
         return result
 
-    def _decided(self, state: ProblemState) -> ProblemResult:
+    def _decide(self, state: ProblemState) -> ProblemResult:
         entries = [state.entry(index) for index in range(len(state.problem.callers))]
         decided = decide(entries, set(state.finals or state.screened))
         return ProblemResult(state.problem, (*decided, *state.rejected_by_rules()), state.spent_s)

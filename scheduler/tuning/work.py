@@ -70,8 +70,8 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     if not operation.group_kind.has_kernel:
         return 0
     if operation.group_kind is GroupKind.SCATTER:
-        return _scattered_ops(operation, bindings)
-    calls = _calls(operation.trees)
+        return _scatter_ops(operation, bindings)
+    calls = _count_calls(operation.trees)
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
         calls += 1  # what combines two values
     axes = operation.points if operation.products else operation.loops
@@ -81,10 +81,10 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     return calls * prod(evaluate(axis.size, bindings) for axis in axes)
 
 
-def _scattered_ops(operation: Operation, bindings: Bindings) -> int:
+def _scatter_ops(operation: Operation, bindings: Bindings) -> int:
     """Those of the sources, with what combines each, and those of what the result begins with."""
-    started = _calls([store.value for store in operation.results])
-    combined = 1 + _calls([scope.value for scope in operation.operands])
+    started = _count_calls([store.value for store in operation.results])
+    combined = 1 + _count_calls([scope.value for scope in operation.operands])
     axes, sources = operation.points, operation.nest[0]
     return sum(
         calls * prod(evaluate(axis.size, bindings) for axis in loops)
@@ -92,5 +92,5 @@ def _scattered_ops(operation: Operation, bindings: Bindings) -> int:
     )
 
 
-def _calls(trees: Iterable[Value]) -> int:
+def _count_calls(trees: Iterable[Value]) -> int:
     return sum(isinstance(part, Call) for tree in trees for part in walk(tree))

@@ -81,7 +81,7 @@ def test_every_series_is_read_whole_and_compared_as_far_as_ratios_go(
     positive = [(n, value) for n, value in enumerate(values) if value > 0]
     expected = [
         (f"r{positive[one.index][0]}", pytest.approx(one.ratio, rel=1e-6), one.n_before)
-        for _, one in changes.changes([value for _, value in positive])
+        for _, one in changes.find_changes([value for _, value in positive])
     ]
     live = Change.objects.filter(withdrawn_at=None).select_related("revision").order_by("at")
     assert [(one.revision.name, one.ratio, one.n_before) for one in live] == expected

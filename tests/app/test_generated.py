@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from codegen_app.models import Datum, Revision, Series, Source
 from codegen_app.services import generated
 from scheduler.track.causes import explain
-from scheduler.track.generated import REVISIONS, history, sides_of
+from scheduler.track.generated import REVISIONS, generate_history, sides_of
 from scheduler.track.generated_label import LABEL
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def test_all_of_it_says_that_it_was_generated_and_it_is_stored_once() -> None:
 def test_changes_are_explained_from_the_rows() -> None:
     generated.store(generated.SERIES)
     right = total = 0
-    for one in history(generated.SERIES):
+    for one in generate_history(generated.SERIES):
         stored = replace(one, points=generated.stored_points(one))
         for injected in one.injected:
             said = explain(*sides_of(stored, injected))

@@ -36,7 +36,7 @@ from codegen_app.selectors.pages.history_chart import around_change, history_cha
 from codegen_app.selectors.pages.series import PAGE, Filters, series_arranged, series_list
 from codegen_app.selectors.tables import Asked
 from codegen_app.selectors.tracked import LEAST_POINTS, compare_url, head_of
-from scheduler.track.units import digits, figure
+from scheduler.track.units import format_digits, format_value
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
 from tests.support.pages_world import World, make_build
@@ -572,9 +572,9 @@ def test_a_plot_of_no_point_of_one_and_of_equal_ones_is_a_picture() -> None:
 
 
 def test_figures_have_four_digits_and_the_unit_that_suits_them() -> None:
-    shown = [figure(value, "ns") for value in (0.5, 12.0, 1234.5, 2_500_000.0, 3e9)]
+    shown = [format_value(value, "ns") for value in (0.5, 12.0, 1234.5, 2_500_000.0, 3e9)]
     assert shown == ["0.5000 ns", "12 ns", "1.234 µs", "2.500 ms", "3 s"]
-    assert figure(1234.5, "GB/s") == "1\u202f234 GB/s"
-    assert [digits(value) for value in (0, 1e-9, 0.01234, 99.99, 1e12)] == [
+    assert format_value(1234.5, "GB/s") == "1\u202f234 GB/s"
+    assert [format_digits(value) for value in (0, 1e-9, 0.01234, 99.99, 1e12)] == [
         *("0", "1e-09", "0.01234", "99.99", "1e+12"),
     ]

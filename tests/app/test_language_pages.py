@@ -82,7 +82,7 @@ def words_of(html: str) -> str:
 
 def test_each_source_has_a_language() -> None:
     recipes = [name for one in registry.BUILT_IN for name in (one.recipe, *one.recipes)]
-    files = {registry.part(name).source_file for name in recipes}
+    files = {registry.load_part(name).source_file for name in recipes}
     assert files == set(LANGUAGES)
     assert language_of("kernel.mojo") == "mojo"
 

@@ -27,7 +27,7 @@ from codegen_app.selectors.traces import kernel_trace
 from codegen_app.services import artifacts
 from codegen_app.services.modelling import keeping
 from scheduler import targets
-from scheduler.cycles.report import Pipe, Reason, Report
+from scheduler.cycles.report import Pipe, Report, StallReason
 from scheduler.isa.instructions import Kind
 from tests.support import modelled
 from tests.support.pages_world import World, make_world
@@ -267,7 +267,7 @@ def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
     assert groups["Time"]["all launches"].values == (10.0, 14.0)
     assert groups["Time"]["all launches"].deltas == (0.0, 4.0)
     assert groups["Pipes busy"]["LDS"].values == (62.0, 62.0)
-    assert groups["Waves wait for"][Reason.GLOBAL].values == (31.0, 31.0)
+    assert groups["Waves wait for"][StallReason.GLOBAL].values == (31.0, 31.0)
     conflicts = groups["Instructions"]["LDS cycles over those without conflicts"]
     assert conflicts.values == pytest.approx((1.67, 1.67))
     assert groups["Instructions"]["bytes used of bytes moved"].values == (50.0, 50.0)

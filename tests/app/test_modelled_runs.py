@@ -40,8 +40,8 @@ from scheduler import targets
 from scheduler.cycles.report import Band
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
-from scheduler.tuning.modelled import Modelled, to_json
-from scheduler.tuning.oracle.workers import ModelWorkers
+from scheduler.tuning.modelled.workers import ModelWorkers
+from scheduler.tuning.modelled_time import ModelledTime, to_json
 from scheduler.tuning.problems import find_problems
 from tests.app import factories
 
@@ -168,7 +168,7 @@ def test_other_sizes_and_other_targets_begin_with_nothing() -> None:
     TuningRun.objects.filter(pk=earlier.run_id).update(
         device=DEVICE, target="gfx942", bindings={"s0": 4}
     )
-    figure = Modelled(DEVICE, "MI300X", 1, Band(1, 2, 3))
+    figure = ModelledTime(DEVICE, "MI300X", 1, Band(1, 2, 3))
     factories.candidate(
         earlier, state=State.DONE, modelled=to_json(figure), finished_at=timezone.now()
     )
@@ -230,7 +230,7 @@ def test_the_command_takes_the_target_of_a_modelled_device() -> None:
 def test_the_page_as_json_has_the_figures_under_their_own_name(reader: Client) -> None:
     task = factories.task()
     TuningRun.objects.filter(pk=task.run_id).update(device=DEVICE, target="gfx942")
-    figure = Modelled(DEVICE, "MI300X", 1, Band(1000, 2000, 3000), unknown={"v_new": 1})
+    figure = ModelledTime(DEVICE, "MI300X", 1, Band(1000, 2000, 3000), unknown={"v_new": 1})
     factories.candidate(
         task, state=State.DONE, modelled=to_json(figure), finished_at=timezone.now()
     )

@@ -28,7 +28,7 @@ from codegen_app.services import artifacts, builds, queue, retention, selections
 from codegen_app.services.modelling import asking, automatic, doing, keeping
 from scheduler import targets
 from scheduler.build.cache import CodeCache
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
 from scheduler.outcome import MachineError, UserError
 from tests.app import factories
@@ -93,7 +93,7 @@ def test_it_is_asked_for_on_the_page_and_made_by_a_worker(
     assert one.low_us < one.time_us < one.high_us
     assert "conflict" in one.sentence
     whole = tuner.get(f"/modelled/{one.pk}/report.json").content
-    assert record.read(whole) == report_of(one)
+    assert report_json.read(whole) == report_of(one)
     inner = tuner.get(f"/kernels/{kernel.name}?part=modelled", headers={"HX-Request": "true"})
     assert inner.headers["HX-Refresh"] == "true", "there is more to show than the list"
 

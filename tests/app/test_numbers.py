@@ -26,7 +26,7 @@ from codegen_app.models import (
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.services import outcomes, rivals
 from scheduler.benchmark.metrics import Metric
-from scheduler.tuning.decision import what_decided
+from scheduler.tuning.decision import decision_reason
 from tests.app import factories
 from tests.support.pages_world import World, make_world
 
@@ -127,12 +127,12 @@ def test_a_single_sample_has_no_interval(reader: Client, world: World) -> None:
 
 
 def test_what_decided_among_those_that_tie() -> None:
-    assert what_decided(0, is_default=True, samples=9) == ""
-    assert what_decided(2, is_default=True, samples=9).endswith(
+    assert decision_reason(0, is_default=True, samples=9) == ""
+    assert decision_reason(2, is_default=True, samples=9).endswith(
         "2 others: the default stays, since none was shown to be faster"
     )
-    assert "first by name" in what_decided(1, is_default=False, samples=9)
-    assert "without an interval" in what_decided(0, is_default=False, samples=1)
+    assert "first by name" in decision_reason(1, is_default=False, samples=9)
+    assert "without an interval" in decision_reason(0, is_default=False, samples=1)
 
 
 def retuned(

@@ -25,7 +25,7 @@ from typing import Any
 from scheduler.outcome import UserError
 from scheduler.results import file as recorded_file
 from scheduler.results.points import importer, native
-from scheduler.results.points.model import Context, Point, Points
+from scheduler.results.points.model import ImportContext, Point, Points
 from tests.attacks import children
 from tests.attacks.mutations import (
     INTEGERS,
@@ -40,7 +40,7 @@ from tests.attacks.mutations import (
 from tests.support import recorded
 
 FILES = Path(__file__).parents[1] / "unit" / "results" / "files"
-SAID = Context(now=datetime(2026, 11, 21, 12, tzinfo=UTC), device="H200", revision="abc")
+SAID = ImportContext(now=datetime(2026, 11, 21, 12, tzinfo=UTC), device="H200", revision="abc")
 Pairs = list[tuple[str, Any]]  # a JSON object, names that stand in it twice and all
 _ROWS = ("points", "benchmarks")
 _PREFIXES = {

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from scheduler.track.causes import Explanation, explain
 from scheduler.track.evidence import Cause
-from scheduler.track.generated import GeneratedSeries, Injected, history, sides_of
+from scheduler.track.generated import GeneratedSeries, Injection, generate_history, sides_of
 from scheduler.track.sides import Point, Side
 from tests.benchmarks.printing import say
 
@@ -33,7 +33,7 @@ class Case:
     """One change: what was injected, and what was said of it."""
 
     series: GeneratedSeries
-    injected: Injected
+    injected: Injection
     before: Side
     after: Side
     explanation: Explanation
@@ -75,7 +75,7 @@ def _machine(point: Point) -> tuple[str, str]:
 
 def cases(series: int, seed: int) -> Iterator[Case]:
     """Every change of a history."""
-    for one in history(series, seed):
+    for one in generate_history(series, seed):
         for injected in one.injected:
             before, after = sides_of(one, injected)
             yield Case(one, injected, before, after, explain(before, after))

@@ -20,7 +20,7 @@ from time import perf_counter
 
 import numpy as np
 
-from scheduler.track.compare import Comparison, Measured, Status, compare
+from scheduler.track.compare import Comparison, MeasuredSeries, Status, compare
 from scheduler.track.sides import CodeObject, Compiler, Environment, Point
 from tests.benchmarks.printing import say
 
@@ -31,7 +31,7 @@ EFFECT, NOISE = 1.05, 0.01
 
 def side(
     series: int, samples: int, scale: float, rng: np.random.Generator, rig: str
-) -> list[Measured]:
+) -> list[MeasuredSeries]:
     """All series once."""
     slower = np.arange(series) < SLOWER * series
     levels = np.exp(np.linspace(7, 14, series)) * np.where(slower, scale, 1.0)
@@ -39,7 +39,9 @@ def side(
     where = Environment(driver=rig, runtime="CUDA 13.0", device="NVIDIA H200")
     point = Point(1.0, 1.0, 1.0, samples, compiler=Compiler("nvcc", "13.0"), environment=where)
     return [
-        Measured(str(n), f"group {n % 20}", row, replace(point, code=CodeObject(f"{scale} {n}")))
+        MeasuredSeries(
+            str(n), f"group {n % 20}", row, replace(point, code=CodeObject(f"{scale} {n}"))
+        )
         for n, row in enumerate(drawn)
     ]
 
@@ -72,12 +74,14 @@ def main() -> int:
     slowest = 0.0
     for samples in (5, 10, 20, 50):
         seconds, found = timed(arguments.series, samples, arguments.rounds, ("580.95", "580.95"))
-        named = [int(row.series) for row in found.of(Status.SLOWER) + found.of(Status.FASTER)]
+        named = [
+            int(row.series) for row in found.select(Status.SLOWER) + found.select(Status.FASTER)
+        ]
         true = sum(number < SLOWER * arguments.series for number in named)
         say(
             f"{samples:>8} {seconds:>7.3f} {true / (SLOWER * arguments.series):>7.1%} "
-            f"{len(named) - true:>6} {len(found.of(Status.SAME)):>7,} "
-            f"{len(found.of(Status.UNKNOWN)):>15,}"
+            f"{len(named) - true:>6} {len(found.select(Status.SAME)):>7,} "
+            f"{len(found.select(Status.UNKNOWN)):>15,}"
         )
         slowest = max(slowest, seconds)
     seconds, _ = timed(arguments.series, 20, arguments.rounds, ("580.95", "580.159"))

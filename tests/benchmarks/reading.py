@@ -22,11 +22,11 @@ from time import process_time
 
 from scheduler.outcome import UserError
 from scheduler.results.points import importer
-from scheduler.results.points.model import Context
+from scheduler.results.points.model import ImportContext
 from scheduler.text import one_line
 from tests.benchmarks.printing import say
 
-SAID = Context(now=datetime(2026, 11, 22, tzinfo=UTC), device="EPYC", revision="abc")
+SAID = ImportContext(now=datetime(2026, 11, 22, tzinfo=UTC), device="EPYC", revision="abc")
 Body = Callable[[int], str]
 
 

@@ -32,7 +32,7 @@ from scheduler.outcome import Rejected
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
-from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.problems import find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.tuner import TuningResult
@@ -46,7 +46,7 @@ FIRST = 'extern "C" __attribute__((visibility("default"))) int first() { return 
 class Watch:
     """Compilers that count what waits, and the share of the time in which cores were busy then."""
 
-    compilers: Compilers
+    compilers: LocalCompilePool
     cores: int
     waiting: int = 0
     busy: list[float] = field(default_factory=list)
@@ -120,7 +120,7 @@ def main() -> None:
         plan = pipeline.schedule(pipeline.lower(graph))
         backend = pipeline.scheduling(plan, (cpu,))
         problems = find_problems(plan, backend, cpu, hint_bindings(graph.symbols))
-        watch = Watch(Compilers(cpu, lambda *_: toolchain, cache, cores), cores)
+        watch = Watch(LocalCompilePool(cpu, lambda *_: toolchain, cache, cores), cores)
         watcher = threading.Thread(target=watch.look)
         watcher.start()
         device = open_device("cpu")

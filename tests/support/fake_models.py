@@ -7,7 +7,7 @@ import time
 from scheduler.cycles.report import VERSION, Band, Report
 from scheduler.outcome import UserError
 from scheduler.targets.modelled import board_of_device
-from scheduler.tuning.oracle.job import ModelJob
+from scheduler.tuning.modelled.job import ModelJob
 
 
 def quick(job: ModelJob, listing: str) -> Report:

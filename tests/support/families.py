@@ -9,8 +9,8 @@ from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle.requests import request_of
-from scheduler.cycles.facade import model_kernel
-from scheduler.cycles.problem import launches_at
+from scheduler.cycles.kernel_model import model_kernel
+from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import LaunchReport, Report
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
@@ -232,7 +232,7 @@ def modelled(
         listing = (result.directory / "kernel.s").read_text()
         request = request_of(manifest, call, target.name, bindings)
         workspace = evaluate(entry.workspace_bytes, request.numbers)
-        launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
+        launches, memory = prepare_launches(entry.launches, request, workspace_bytes=workspace)
         board = boards(target.name)[0]
         report = model_kernel(
             *(listing, target, board, launches, memory), kernel=call.kernel, sizes=bindings

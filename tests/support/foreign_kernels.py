@@ -7,9 +7,9 @@ from functools import cache
 from codegen_app.models import ForeignKernel, State
 from codegen_app.services import artifacts
 from scheduler import targets
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, model_file
-from scheduler.cycles.launches.reading import read_launch
+from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.report import VERSION, Report
 
 LISTING = """\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
@@ -104,7 +104,7 @@ def looked_at(name: str = "double.s") -> ForeignKernel:
         function="double",
         version=VERSION,
         listing=artifacts.store(LISTING.encode(), ".s"),
-        report=artifacts.store(record.write(said), ".json"),
+        report=artifacts.store(report_json.write(said), ".json"),
         low_us=said.time_us.low,
         time_us=said.time_us.mid,
         high_us=said.time_us.high,

@@ -33,7 +33,7 @@ def find_changes(series: Series) -> list[Change]:
     )
     level, found = changes.Level(), []
     for datum in data:
-        level, detection = changes.append(level, datum.value, datum.revision.name)
+        level, detection = changes.append_value(level, datum.value, datum.revision.name)
         if detection.change is not None:
             found.append(detection.change)
     Series.objects.filter(pk=series.pk).update(unchecked_from=None)

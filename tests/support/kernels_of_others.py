@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import targets
-from scheduler.cycles.banks import served
+from scheduler.cycles.banks import access_cost
 from scheduler.cycles.kernel_file import KernelFile, read_kernels
-from scheduler.cycles.launches.placing import placed
-from scheduler.cycles.launches.reading import LaunchText, read_launch
+from scheduler.cycles.launches.binding import bind_launch
+from scheduler.cycles.launches.parser import LaunchSpec, read_launch
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.program import Program, program_of
-from scheduler.isa.rocm.emulator.run import Run, run
+from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.isa.rocm.emulator.trace import WaveTrace
 from scheduler.targets import Target
 
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks" / "cycles"
 DATA = FOLDER / "data"
 
 
-def launch_of(name: str, **arguments: Any) -> LaunchText:
+def launch_of(name: str, **arguments: Any) -> LaunchSpec:
     """The launch beside ``data/<name>``, with other arguments by their names or positions."""
     data = json.loads((DATA / f"{name}.json").read_text())
     for key, value in arguments.items():
@@ -38,11 +38,11 @@ def kernels_of(file: Path) -> tuple[KernelFile, Target]:
 
 
 def ran(
-    kernels: KernelFile, target: Target, text: LaunchText, blocks: Sequence[int] = (0,)
-) -> tuple[Program, Run]:
+    kernels: KernelFile, target: Target, text: LaunchSpec, blocks: Sequence[int] = (0,)
+) -> tuple[Program, EmulationResult]:
     """Some blocks of a launch, without the values of its products."""
     program = program_of(kernels.listing, kernels.one(text.function), target.name)
-    launch, memory = placed(text, program, target)
+    launch, memory = bind_launch(text, program, target)
     return program, run(program, launch, memory, blocks, values=False)
 
 
@@ -57,7 +57,7 @@ def conflicts(
             mnemonic = function.instructions[index].mnemonic
             if not mnemonic.startswith("ds_") or not access.addresses.size:
                 continue
-            one = served(processor, access, reads=mnemonic.startswith(("ds_read", "ds_load")))
+            one = access_cost(processor, access, reads=mnemonic.startswith(("ds_read", "ds_load")))
             cycles[index][0] += one.cycles
             cycles[index][1] += one.free
     return {index: taken / free for index, (taken, free) in cycles.items()}

@@ -8,16 +8,16 @@ from scheduler import targets
 from scheduler.cycles.report import (
     VERSION,
     Band,
-    Figures,
+    InstructionFigures,
     Lane,
     LaunchReport,
-    Limit,
     LoopFigures,
     Pipe,
-    Reason,
     Report,
+    ResourceLimit,
     Sharing,
     Span,
+    StallReason,
 )
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function
@@ -83,10 +83,10 @@ def _launch(function: Function, time_us: float, number: int, waves: int) -> Laun
         time_us=band(time_us),
         cycles=band(time_us * 2100),
         pipes={Pipe.LDS: 0.62, Pipe.VECTOR: 0.35, Pipe.MEMORY: 0.2, Pipe.MATRIX: 0.0},
-        waits={Reason.GLOBAL: 0.31, Reason.LDS: 0.12, Reason.BARRIER: 0.05},
+        waits={StallReason.GLOBAL: 0.31, StallReason.LDS: 0.12, StallReason.BARRIER: 0.05},
         limits=(
-            Limit("LDS", band(time_us * 0.9), "64 bytes a cycle"),
-            Limit("memory bandwidth", band(time_us * 0.4)),
+            ResourceLimit("LDS", band(time_us * 0.9), "64 bytes a cycle"),
+            ResourceLimit("memory bandwidth", band(time_us * 0.4)),
         ),
         instructions=figures,
         loops=(LoopFigures(2, len(figures) // 2, 16.0, 512.0, 0.44),),
@@ -97,18 +97,18 @@ def _launch(function: Function, time_us: float, number: int, waves: int) -> Laun
     )
 
 
-def _figures(function: Function, index: int) -> Figures:
+def _figures(function: Function, index: int) -> InstructionFigures:
     kind = function.instructions[index].kind
     executed = 16.0 if function.depths[index] else 1.0
     waits = kind is Kind.WAIT
     memory = kind is Kind.GLOBAL
-    return Figures(
+    return InstructionFigures(
         index=index,
         executed=executed,
         lanes=64.0,
         issue=4.0 * executed,
         stall=40.0 * executed if waits else 0.0,
-        reasons={Reason.GLOBAL: 40.0 * executed} if waits else {},
+        reasons={StallReason.GLOBAL: 40.0 * executed} if waits else {},
         conflict=1.67 if kind is Kind.LDS else None,
         requests=4.0 if memory else None,
         bytes_used=256.0 if memory else None,
@@ -121,7 +121,7 @@ def _lane(function: Function, wave: int) -> Lane:
     at = wave * 4
     for index, instruction in enumerate(function.instructions):
         if instruction.kind is Kind.WAIT:
-            spans.append(Span(at, at + 40, index, reason=Reason.GLOBAL))
+            spans.append(Span(at, at + 40, index, reason=StallReason.GLOBAL))
             at += 40
         spans.append(Span(at, at + 4, index, pipe=_PIPES.get(instruction.kind, Pipe.SCALAR)))
         at += 4

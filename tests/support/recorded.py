@@ -17,7 +17,7 @@ from scheduler.benchmark.metrics import Facts, figures
 from scheduler.fusion.nodes import Schedule
 from scheduler.isa.occupancy import rules_of
 from scheduler.outcome import Stage
-from scheduler.results.collect import Circumstances, collect
+from scheduler.results.collect import RunContext, collect_results
 from scheduler.results.model import Compiler, Origin, Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import find
@@ -98,7 +98,7 @@ def recorded(
         for one in of.rejected
     ]
     result = ProblemResult(of, (*entries, *rejected), 1.25)
-    facts = Circumstances(
+    facts = RunContext(
         origin=Origin("0.1.0", commit, "2026-11-20T12:00:00+00:00", "Linux x86_64"),
         graph=schedule().lowered.graph,
         device=device,
@@ -109,7 +109,7 @@ def recorded(
         started=datetime(2026, 11, 20, 11, 0, tzinfo=UTC),
         others=others,
     )
-    return collect(TuningResult((result,), 1.5, 3, 2, ""), facts, {NODE})
+    return collect_results(TuningResult((result,), 1.5, 3, 2, ""), facts, {NODE})
 
 
 def untried(of: TuningProblem, place: int) -> Entry:

@@ -31,9 +31,16 @@ from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import default_device, open_device, probe
 from scheduler.targets import Target, find, names
-from scheduler.targets.registry import BUILT_IN, Backend, backend_of, backends, part, targets_of
+from scheduler.targets.registry import (
+    BUILT_IN,
+    Backend,
+    backend_of,
+    backends,
+    load_part,
+    targets_of,
+)
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.problems import find_problems
 from scheduler.tuning.run import SearchOptions, tune
@@ -112,7 +119,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
     target = find("tiny")
     problems = find_problems(plan, pipeline.scheduling(plan, (target,)), target, {"s0": 16})
     device = open_device("tiny:0")
-    pool = Compilers(target, toolchain_for, cache, 1, DEFAULT)
+    pool = LocalCompilePool(target, toolchain_for, cache, 1, DEFAULT)
     budget = Budget(60.0, None, None)
     result = tune(plan, problems, device.info, pool, Meter(budget), SearchOptions("exhaustive"))
     entries = {entry.config["unroll"]: entry for entry in result.entries}
@@ -182,7 +189,7 @@ def test_it_is_listed_with_those_that_are_built_in() -> None:
 def test_every_part_that_a_row_names_is_there(backend: Backend) -> None:
     for name, reference in asdict(backend).items():
         if ":" in reference and name not in ("device_ids", "default_device"):
-            assert part(reference) is not None, name
+            assert load_part(reference) is not None, name
     for target in targets_of(backend):
         assert backend_of(target) is backend
         assert re.fullmatch(backend.device_ids, default_device(target))

@@ -38,7 +38,7 @@ COMMAND_LINES = {
     "scheduler/build/cutedsl/child.py",
     "scheduler/build/cutedsl/commands.py",
     "scheduler/clients/kiln_client.py",  # a command of its own
-    "scheduler/cycles/table.py",
+    "scheduler/cycles/constants_table.py",
     "scheduler/lowering/ops/table.py",  # likewise
     "scheduler/build/cuda/toolchains.py",
     "scheduler/build/rocm/commands.py",

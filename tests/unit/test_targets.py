@@ -13,7 +13,7 @@ from scheduler.targets import Board
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
-from scheduler.targets.words import AMD, NVIDIA
+from scheduler.targets.terms import AMD, NVIDIA
 
 BOARDS = [board for name in targets.names() for board in targets.boards(name)]
 

@@ -12,7 +12,7 @@ from codegen_app.models import OPEN_STATES, TuningRun
 from codegen_app.services import result_export
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
-from scheduler.targets.modelled import PREFIX
+from scheduler.targets.modelled import DEVICE_PREFIX
 
 
 class Command(BaseCommand):
@@ -43,7 +43,7 @@ class Command(BaseCommand):
 def _runs(numbers: list[int]) -> list[TuningRun]:
     rows = TuningRun.objects.select_related("graph", "imported").order_by("pk")
     if not numbers:
-        measured = rows.filter(imported=None).exclude(device__startswith=PREFIX)
+        measured = rows.filter(imported=None).exclude(device__startswith=DEVICE_PREFIX)
         return list(measured.exclude(state__in=OPEN_STATES))
     found = list(rows.filter(pk__in=numbers))
     for number in numbers:

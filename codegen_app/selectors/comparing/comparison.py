@@ -23,12 +23,19 @@ from codegen_app.selectors.comparing.measured import (
 from codegen_app.selectors.comparing.reading import Stored, StoredPoint, StoredSeries, facts, stored
 from codegen_app.selectors.comparing.sides import ComparedSide, sides
 from scheduler.ir.bindings import format_bindings
-from scheduler.track.compare import Comparison, Measured, Row, Settings, Status, compare
-from scheduler.track.report import in_tables, markdown, why
+from scheduler.track.compare import (
+    CompareSettings,
+    Comparison,
+    MeasuredSeries,
+    SeriesRow,
+    Status,
+    compare,
+)
+from scheduler.track.report import explain_difference, markdown, table_rows
 from scheduler.track.resources import target_of
 
 NO_GRAPH = "no graph"
-USUAL = Settings()
+USUAL = CompareSettings()
 _EMULATED = "emulated"
 _MOVED = (Status.SLOWER, Status.FASTER)
 
@@ -108,7 +115,7 @@ class Compared:
     grouping: Grouping
     comparison: Comparison
     _series: Mapping[str, StoredSeries]
-    _sides: tuple[Mapping[str, Measured], Mapping[str, Measured]]
+    _sides: tuple[Mapping[str, MeasuredSeries], Mapping[str, MeasuredSeries]]
     _newest: tuple[Mapping[str, StoredPoint], Mapping[str, StoredPoint]]
 
     @cached_property
@@ -125,7 +132,7 @@ class Compared:
             for one in self.comparison.groups
         )
 
-    def select(self, status: str = "", search: str = "", within: str = "") -> list[Row]:
+    def select(self, status: str = "", search: str = "", within: str = "") -> list[SeriesRow]:
         """Rows of a status, with all these words in their names, of a group."""
         words = search.lower().split()
         of = STATUSES.get(status)
@@ -137,7 +144,7 @@ class Compared:
             and (not within or within in self._groups(row))
         ]
 
-    def shown(self, rows: Sequence[Row]) -> tuple[ComparedRow, ...]:
+    def shown(self, rows: Sequence[SeriesRow]) -> tuple[ComparedRow, ...]:
         """Rows with all that is known of them (1 query)."""
         causes = self._causes(rows)
         return tuple(self._shown(row, causes.get(row.series, row.reason)) for row in rows)
@@ -150,17 +157,17 @@ class Compared:
     def markdown(self, url: str = "") -> str:
         """For a pull request; with a link to all of it (1 query)."""
         titles = self.before.title, self.after.title
-        causes = self._causes(in_tables(self.comparison))
+        causes = self._causes(table_rows(self.comparison))
         text = markdown(self.comparison, titles, lambda row: causes.get(row.series, row.reason))
         return f"{text}\n[All series]({url})\n" if url else text
 
-    def _causes(self, rows: Iterable[Row]) -> dict[str, str]:
+    def _causes(self, rows: Iterable[SeriesRow]) -> dict[str, str]:
         """Why those that moved did, by their names (1 query)."""
         moved = [row.series for row in rows if row.status in _MOVED]
         known = facts(newest[name].conditions for newest in self._newest for name in moved)
-        return {name: why(*self._whole(name, known)) for name in moved}
+        return {name: explain_difference(*self._whole(name, known)) for name in moved}
 
-    def _whole(self, name: str, known: Mapping[int, Mapping[str, Any]]) -> Iterator[Measured]:
+    def _whole(self, name: str, known: Mapping[int, Mapping[str, Any]]) -> Iterator[MeasuredSeries]:
         """Both sides of a series, with all that is recorded of their newest points."""
         for side, made, newest in zip(
             (self.before, self.after), self._sides, self._newest, strict=True
@@ -169,7 +176,7 @@ class Compared:
             point = whole(known[last.conditions], self._series[name], last, side.name)
             yield replace(made[name], point=point)
 
-    def _shown(self, row: Row, reason: str) -> ComparedRow:
+    def _shown(self, row: SeriesRow, reason: str) -> ComparedRow:
         series = self._series[row.series]
         old, new = (side.get(row.series) for side in self._sides)
         return ComparedRow(
@@ -198,11 +205,11 @@ class Compared:
             origin=self._origin(row, series),
         )
 
-    def _groups(self, row: Row) -> tuple[str, ...]:
+    def _groups(self, row: SeriesRow) -> tuple[str, ...]:
         one = self._sides[1].get(row.series) or self._sides[0][row.series]
         return (one.group, *one.groups)
 
-    def _origin(self, row: Row, series: StoredSeries) -> str:
+    def _origin(self, row: SeriesRow, series: StoredSeries) -> str:
         newest = [side[row.series] for side in self._newest if row.series in side]
         if any(point.source == Source.GENERATED for point in newest):
             return Source.GENERATED.value
@@ -214,7 +221,7 @@ def compared(
     after: str,
     repository: str = "",
     grouping: Grouping = Grouping.GRAPH,
-    settings: Settings = USUAL,
+    settings: CompareSettings = USUAL,
 ) -> Compared:
     """Compare two sides by their texts (``sides``), in at most 9 queries, however many series there
     are. Raises ``UserError`` where a side cannot be found."""
@@ -223,7 +230,7 @@ def compared(
     names = _names(found.series.values())
     groups = _groupings(found, grouping)
     conditions = Conditions(found.conditions)
-    made: tuple[dict[str, Measured], dict[str, Measured]] = {}, {}
+    made: tuple[dict[str, MeasuredSeries], dict[str, MeasuredSeries]] = {}, {}
     newest: tuple[dict[str, StoredPoint], dict[str, StoredPoint]] = {}, {}
     for key, series in found.series.items():
         name = names[key]
@@ -273,7 +280,7 @@ def _groupings(found: Stored, grouping: Grouping) -> dict[int, tuple[str, ...]]:
     return groups
 
 
-def _median(one: Measured | None, series: StoredSeries) -> float | None:
+def _median(one: MeasuredSeries | None, series: StoredSeries) -> float | None:
     """In the series' unit."""
     if one is None:
         return None

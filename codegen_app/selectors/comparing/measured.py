@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from codegen_app.selectors.comparing.reading import StoredConditions, StoredPoint, StoredSeries
 from scheduler.stats.intervals import Interval
-from scheduler.track.compare import Measured
-from scheduler.track.facts import environment_of, point_of, readings_of
-from scheduler.track.ratios import LEAST_SAMPLES
+from scheduler.track.compare import MeasuredSeries
+from scheduler.track.facts import environment_of, parse_readings, point_of
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.sides import CodeObject, Environment, Point
 
 HIGHER = "higher"
@@ -54,7 +54,7 @@ class Conditions:
 
     def _clocks(self, text: str | None) -> Mapping[str, float]:
         if text not in self._readings:
-            self._readings[text] = readings_of(json.loads(text) if text else None)
+            self._readings[text] = parse_readings(json.loads(text) if text else None)
         return self._readings[text]
 
 
@@ -102,7 +102,7 @@ def measured(
     series: StoredSeries,
     points: Sequence[StoredPoint],
     point: Point | None,
-) -> Measured:
+) -> MeasuredSeries:
     """A side's samples, as times: what is better the higher it is, is turned (1 by it).
 
     Of ``LEAST_SAMPLES`` points and more their values are the samples; of fewer the samples of those
@@ -112,8 +112,8 @@ def measured(
     values = [one.value for one in points]
     kept: list[float] = []
     interval = None
-    if len(points) < LEAST_SAMPLES:
-        least = 1 if len(points) == 1 else LEAST_SAMPLES
+    if len(points) < MIN_RATIO_SAMPLES:
+        least = 1 if len(points) == 1 else MIN_RATIO_SAMPLES
         rich = [one.samples for one in points if one.samples and len(one.samples) >= least]
         kept = [sample for each in rich for sample in each]
         if not kept:
@@ -125,11 +125,11 @@ def measured(
     unusable = "" if lowest >= _LEAST else "a value is not above 0: there is no ratio"
     if series.better == HIGHER and not unusable:
         samples, interval = _turned(samples, interval)
-    return Measured(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)
+    return MeasuredSeries(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)
 
 
 def _interval(point: StoredPoint) -> Interval | None:
-    if point.n < LEAST_SAMPLES or point.low is None or point.high is None:
+    if point.n < MIN_RATIO_SAMPLES or point.low is None or point.high is None:
         return None
     return Interval(point.value, point.low, point.high, point.n)
 

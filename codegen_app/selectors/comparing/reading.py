@@ -11,7 +11,7 @@ from django.db import connection
 
 from codegen_app.models import VALID
 from codegen_app.selectors.comparing.sides import ComparedSide
-from scheduler.track.facts import INSTRUCTIONS_DIGEST, OF_CODE
+from scheduler.track.facts import CODE_FACTS, INSTRUCTIONS_DIGEST
 
 MOST_POINTS = 50
 """Of a series on a side: the newest ones."""
@@ -133,7 +133,7 @@ def _series(keys: Iterable[int]) -> dict[int, StoredSeries]:
 def _conditions(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, StoredConditions]:
     keys = {point.conditions for side in sides for points in side.values() for point in points}
     instructions = ["attributes", INSTRUCTIONS_DIGEST]
-    values = [sorted(OF_CODE), instructions, instructions, list(keys)]
+    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
     return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from codegen_app.selectors.explorer.model import BestPoint, Explorer, Trial
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.tuning.trials.importance import Importance, importance
-from scheduler.tuning.trials.parameters import Parameter, parameters
-from scheduler.tuning.trials.slices import Grid, Outcome, Slice, grid_of, slice_of
+from scheduler.tuning.trials.parameters import Parameter, varying_parameters
+from scheduler.tuning.trials.slices import Grid, Slice, TrialOutcome, grid_of, slice_of
 
 BEST, MEDIAN = "best", "median"
 CELLS = (BEST, MEDIAN)
@@ -51,7 +51,7 @@ class Asked:
 def parameters_of(source: Source) -> tuple[Parameter, ...]:
     """The parameters in which the trials differ."""
     others = [config for configs in source.others.values() for config in configs]
-    return parameters(source.configs, others)
+    return varying_parameters(source.configs, others)
 
 
 def explorer(source: Source, found: Sequence[Parameter], asked: Asked) -> Explorer:
@@ -59,7 +59,7 @@ def explorer(source: Source, found: Sequence[Parameter], asked: Asked) -> Explor
     shares = _importance(source.trials, found)
     place = {share.name: at for at, share in enumerate(shares.shares)}
     ordered = sorted(found, key=lambda one: (place.get(one.name, len(place)), one.name))
-    outcomes = [Outcome(at, one.time_us, one.state) for at, one in enumerate(source.trials)]
+    outcomes = [TrialOutcome(at, one.time_us, one.state) for at, one in enumerate(source.trials)]
     states = Counter(one.state for one in source.trials)
     for state, configs in source.others.items():
         states[state] += len(configs)
@@ -101,7 +101,7 @@ def _best(trials: Sequence[Trial]) -> tuple[BestPoint, ...]:
     return tuple(points)
 
 
-def _slice(parameter: Parameter, source: Source, outcomes: Sequence[Outcome]) -> Slice:
+def _slice(parameter: Parameter, source: Source, outcomes: Sequence[TrialOutcome]) -> Slice:
     """A parameter's values, with the configurations that no trial was made of in the counts."""
     found = slice_of(parameter, outcomes)
     counts: dict[str, Counter[str]] = {value.value: Counter() for value in found.values}
@@ -119,7 +119,9 @@ def _slice(parameter: Parameter, source: Source, outcomes: Sequence[Outcome]) ->
     return Slice(found.name, tuple(values))
 
 
-def _grid(found: Sequence[Parameter], outcomes: Sequence[Outcome], asked: Asked) -> Grid | None:
+def _grid(
+    found: Sequence[Parameter], outcomes: Sequence[TrialOutcome], asked: Asked
+) -> Grid | None:
     """Of the two that are asked for, else of the two most important ones."""
     by_name = {one.name: one for one in found}
     names = [name for name in (asked.across, asked.down) if name in by_name]

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from codegen_app.selectors.modelled.rows import ModelledRow, report_of, rows_of_builds
 from codegen_app.selectors.modelled.view import BETWEEN, title
-from scheduler.cycles.report import Band, Figures, LaunchReport, Pipe, Reason, Report
+from scheduler.cycles.report import (
+    Band,
+    InstructionFigures,
+    LaunchReport,
+    Pipe,
+    Report,
+    StallReason,
+)
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ def _limits(of: LaunchReport) -> dict[str, float]:
     return {limit.name: limit.time_us.mid for limit in of.limits if limit.name != BETWEEN}
 
 
-def _percent(of: Mapping[Pipe, float] | Mapping[Reason, float]) -> dict[str, float]:
+def _percent(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> dict[str, float]:
     return {title(name): 100 * share for name, share in of.items()}
 
 
@@ -176,7 +183,9 @@ def _used(of: LaunchReport) -> float | None:
 
 
 def _ratio(
-    rows: Sequence[Figures], over: Callable[[Figures], float], under: Callable[[Figures], float]
+    rows: Sequence[InstructionFigures],
+    over: Callable[[InstructionFigures], float],
+    under: Callable[[InstructionFigures], float],
 ) -> float | None:
     whole = sum(under(row) * row.executed for row in rows)
     return sum(over(row) * row.executed for row in rows) / whole if whole else None

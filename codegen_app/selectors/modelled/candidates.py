@@ -17,8 +17,8 @@ from codegen_app.models import Candidate, State
 from codegen_app.selectors.modelled.rows import rows_of_builds
 from scheduler.cycles.report import VERSION
 from scheduler.outcome import UserError
-from scheduler.targets.modelled import PREFIX
-from scheduler.tuning.modelled import from_json
+from scheduler.targets.modelled import DEVICE_PREFIX
+from scheduler.tuning.modelled_time import from_json
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[
         task__problem=problem,
         state=State.DONE,
         modelled__version=VERSION,
-        task__run__device__startswith=PREFIX,
+        task__run__device__startswith=DEVICE_PREFIX,
         build__finished_at__lte=F("finished_at"),
     )
     for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from codegen_app import files
 from codegen_app.models import OPEN_STATES, Modelling, State
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
 from scheduler.outcome import MachineError, UserError
 
@@ -80,7 +80,7 @@ def report_of(row: int, build: int | None = None) -> Report | None:
 # A file is found by its content's digest, so what was read of it once stays true.
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Report:
-    return record.read(files.read(path, digest))
+    return report_json.read(files.read(path, digest))
 
 
 _MOST = 200

@@ -15,12 +15,12 @@ from codegen_app.selectors.modelled.timeline import Timeline, timeline_of
 from codegen_app.selectors.pages.listing import ListingView
 from scheduler.cycles.report import (
     Band,
-    Figures,
+    InstructionFigures,
     LaunchReport,
     Pipe,
-    Reason,
     Report,
     Sharing,
+    StallReason,
 )
 
 HEATS = 5
@@ -215,7 +215,7 @@ def title(of: StrEnum) -> str:
     return "LDS" if of is Pipe.LDS else of.value
 
 
-def shares(of: Mapping[Pipe, float] | Mapping[Reason, float]) -> tuple[ShareRow, ...]:
+def shares(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
     """The largest first; those that are nothing at all are left out."""
     rows = sorted(of.items(), key=lambda pair: -pair[1])
     return tuple(ShareRow(title(name), share) for name, share in rows if share >= _LEAST_SHARE)
@@ -278,7 +278,7 @@ def _instructions(
 
 
 def _instruction(
-    row: Figures,
+    row: InstructionFigures,
     listing: ListingView | None,
     text: Sequence[str],
     places: Mapping[int, int],

@@ -27,7 +27,7 @@ from codegen_app.selectors.remeasurable import (
     own_series,
 )
 from scheduler.stats.intervals import Bounds, bounds_of
-from scheduler.track.ratios import LEAST_SAMPLES, medians, ratios
+from scheduler.track.ratios import MIN_RATIO_SAMPLES, medians, ratios
 
 MOST_SHOWN = 50
 
@@ -228,7 +228,7 @@ def _ratio(
     before: Sequence[float], after: Sequence[float]
 ) -> tuple[float | None, float | None, float | None]:
     """After by before with its 95% interval; nothing of too few samples."""
-    if min(len(before), len(after)) < LEAST_SAMPLES:
+    if min(len(before), len(after)) < MIN_RATIO_SAMPLES:
         return None, None, None
     one, other = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))
     if one.errors[0] == 0 or other.errors[0] == 0:  # all alike: a clock's tick is the error

@@ -22,10 +22,10 @@ from codegen_app.selectors.tracked import (
 )
 from scheduler.track.differences import Aspect
 from scheduler.track.facts import (
+    ALTERNATIVES,
     HEADERS,
     INNER_LOOP,
     INSTRUCTIONS_DIGEST,
-    OTHERS,
     UNIT,
     configuration_of,
 )
@@ -260,7 +260,7 @@ def texts_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             of = f"{function}: " if len(facts["resources"]) > 1 else ""
             yield f"{of}{name.replace('_', ' ')}", _text(value)
     for name, value in attributes.items():
-        if name == OTHERS:
+        if name == ALTERNATIVES:
             yield "configurations built and not chosen", str(len(_mapping(value)))
         elif name != INNER_LOOP:
             yield _ATTRIBUTES.get(name, name.replace("_", " ")), _text(value)

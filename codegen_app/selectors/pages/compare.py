@@ -15,13 +15,13 @@ from codegen_app.selectors.pages.compare_profile import ProfileRow, profile
 from codegen_app.selectors.pages.compare_verdict import TimeComparison, times_of, verdicts
 from scheduler import targets
 from scheduler.codegen.languages import language_of
-from scheduler.isa.diff import Change, common_runs, diff, summary
-from scheduler.isa.instructions import titles
-from scheduler.isa.listing import Function, Instruction, counts
+from scheduler.isa.diff import Change, common_runs, count_changes, diff
+from scheduler.isa.instructions import kind_titles
+from scheduler.isa.listing import Function, Instruction, count_kinds
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader, reader_of
 from scheduler.targets import Target
-from scheduler.targets.words import GENERAL, Words
+from scheduler.targets.terms import GENERAL, Terms
 
 CONTEXT = 3  # equal lines shown around each change
 # Of a listing, bytes; of a source, lines: more is not compared while a page waits.
@@ -410,7 +410,7 @@ def _function_diff(
         )
         for row in found
     ]
-    changes = {change.value: count for change, count in summary(found).items()}
+    changes = {change.value: count for change, count in count_changes(found).items()}
     words = one.target.words if one.target.words == other.target.words else GENERAL
     return FunctionDiff(
         left=left.name,
@@ -422,14 +422,14 @@ def _function_diff(
     )
 
 
-def _classes(functions: Sequence[Function], words: Words) -> Iterator[ClassRow]:
-    whole = [counts(function.instructions) for function in functions]
+def _classes(functions: Sequence[Function], words: Terms) -> Iterator[ClassRow]:
+    whole = [count_kinds(function.instructions) for function in functions]
     loops = [function.inner_loop() for function in functions]
     inner = [
-        None if loop is None else counts(function.of_loop(loop))
+        None if loop is None else count_kinds(function.loop_instructions(loop))
         for function, loop in zip(functions, loops, strict=True)
     ]
-    for kind, title in titles(words).items():
+    for kind, title in kind_titles(words).items():
         if any(kind in each for each in whole):
             yield ClassRow(
                 kind.value,

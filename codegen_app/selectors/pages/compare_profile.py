@@ -10,7 +10,7 @@ from codegen_app.models import Build
 from codegen_app.selectors.resource_use import resource_use
 from scheduler import targets
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, counts
+from scheduler.isa.listing import Function, count_kinds
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader
 
@@ -80,7 +80,7 @@ def _of_function(reader: ListingReader, function: Function) -> dict[str, str]:
     loop = function.inner_loop()
     if loop is None:
         return found | {"Inner loop": "no loop"}
-    inside = counts(function.of_loop(loop))
+    inside = count_kinds(function.loop_instructions(loop))
     whole = sum(inside.values())
 
     def of(*kinds: Kind) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 from codegen_app.models import BenchmarkResult, Build
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from scheduler.ir.bindings import format_bindings
-from scheduler.track.compare import Measured, Settings, Status, compare
-from scheduler.track.ratios import LEAST_SAMPLES
+from scheduler.track.compare import CompareSettings, MeasuredSeries, Status, compare
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
 
-_SETTINGS = Settings()
+_SETTINGS = CompareSettings()
 Key: TypeAlias = tuple[Any, ...]
 
 
@@ -115,12 +115,12 @@ def _comparison(
             f"{what} were measured ({sizes[0]} and {sizes[1]}): their times are not compared.",
             n=n,
         )
-    if min(n) < LEAST_SAMPLES:
+    if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
             build,
             Outcome.INSUFFICIENT,
             f"{labels[1]} beside {labels[0]}: n = {n[1]} and {n[0]} samples,"
-            f" of which nothing follows; {LEAST_SAMPLES} of each are needed.",
+            f" of which nothing follows; {MIN_RATIO_SAMPLES} of each are needed.",
             n=n,
         )
     return _measured(build, labels, one, other)
@@ -129,7 +129,7 @@ def _comparison(
 def _measured(
     build: int, labels: tuple[str, str], one: BenchmarkResult, other: BenchmarkResult
 ) -> TimeComparison:
-    before, after = (Measured("", "", np.asarray(row.samples_ns)) for row in (one, other))
+    before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (one, other))
     (found,) = compare([before], [after], _SETTINGS).rows
     ratio, low, high = found.ratio, found.low, found.high
     assert ratio is not None, "there are enough samples of both"

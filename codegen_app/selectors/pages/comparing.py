@@ -21,7 +21,7 @@ from codegen_app.selectors.comparing.comparison import (
     compared,
 )
 from codegen_app.selectors.comparing.sides import ComparedSide
-from scheduler.track.compare import Settings
+from scheduler.track.compare import CompareSettings
 
 PAGE = 100
 _MOST_BRANCHES, _MOST_REVISIONS, _MOST_RUNS = 12, 40, 12
@@ -117,7 +117,7 @@ def revisions_page(
     after: str,
     repository: str = "",
     grouping: Grouping = Grouping.GRAPH,
-    settings: Settings = USUAL,
+    settings: CompareSettings = USUAL,
     status: str = "",
     search: str = "",
     within: str = "",

@@ -19,8 +19,8 @@ from scheduler import targets
 from scheduler.fence import in_force
 from scheduler.joining.version import generator
 from scheduler.runtime.device import notes_of
-from scheduler.targets.model import Figure
-from scheduler.targets.words import Words
+from scheduler.targets.model import HardwareFigure
+from scheduler.targets.terms import Terms
 from scheduler.version import kiln_version
 
 
@@ -69,8 +69,8 @@ class TargetRow:
 class TargetTable:
     """The targets of one maker, with the figures that they have in common."""
 
-    words: Words
-    figures: tuple[Figure, ...]
+    words: Terms
+    figures: tuple[HardwareFigure, ...]
     rows: tuple[TargetRow, ...]
 
 
@@ -107,7 +107,7 @@ class Devices:
     @property
     def target_tables(self) -> tuple[TargetTable, ...]:
         """The targets, those of one maker in one table."""
-        by_maker: dict[tuple[Words, tuple[Figure, ...]], list[TargetRow]] = {}
+        by_maker: dict[tuple[Terms, tuple[HardwareFigure, ...]], list[TargetRow]] = {}
         for row in self.targets:
             target = targets.find(row.name)
             by_maker.setdefault((target.words, target.hardware.figures), []).append(row)

@@ -14,7 +14,7 @@ from codegen_app.models import OPEN_STATES, ForeignKernel, State
 from codegen_app.selectors.modelled.view import ModelledView, view_of
 from codegen_app.selectors.pages.listing import ListingView, read_listing
 from scheduler import targets
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.report import Report
 from scheduler.outcome import MachineError, UserError
 
@@ -134,7 +134,7 @@ def _files(row: ForeignKernel) -> tuple[str, Report | None]:
 # A file is found by its content's digest, so what was read of it once stays true.
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Report:
-    return record.read(files.read(path, digest))
+    return report_json.read(files.read(path, digest))
 
 
 def _row(row: ForeignKernel) -> ForeignKernelRow:

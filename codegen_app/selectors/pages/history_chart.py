@@ -27,8 +27,8 @@ from codegen_app.selectors.tracked import (
     head_of,
     moved_of,
 )
-from scheduler.stats.intervals import LEAST_SAMPLES
-from scheduler.track.effect import effect_of, in_words
+from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
+from scheduler.track.effect import effect_of, format_change
 from scheduler.track.units import scale_of
 
 MOST_POINTS = 5_000  # of one series
@@ -177,7 +177,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
         branches=tuple(names[key][1] for key in ordered),
         origins=tuple(ORIGINS.values()),
         least_points=LEAST_POINTS,
-        least_samples=LEAST_SAMPLES,
+        least_samples=MIN_INTERVAL_SAMPLES,
         most_points=MOST_POINTS,
         series=tuple(
             _one(
@@ -267,7 +267,7 @@ def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
         "ms": _ms(change.at) - epoch,
         "datum": change.datum_id,
         "ratio": one.ratio,
-        "text": in_words(one),
+        "text": format_change(one),
         "worse": one.worse,
         "shown": effect_of(one).is_shown,
         "withdrawn": one.withdrawn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler import targets
-from scheduler.cycles.instructions import Fact, cost_of
+from scheduler.cycles.instruction_cost import Fact, cost_of
 from scheduler.isa.reader import reader_of
 
 UNKNOWN = "not in our tables"

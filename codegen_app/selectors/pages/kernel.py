@@ -36,7 +36,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.codegen.languages import language_of
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import Column, OccupancyRules, rules_of
-from scheduler.targets.words import GENERAL, Words
+from scheduler.targets.terms import GENERAL, Terms
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class KernelPage:
         return tuple(dict.fromkeys(build.target for build in self.builds))
 
     @property
-    def words(self) -> Words:
+    def words(self) -> Terms:
         """What the maker of the shown build's target calls its parts."""
         return targets.find(self.build.target).words if self.build else GENERAL
 

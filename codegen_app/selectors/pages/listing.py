@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from scheduler.isa.flow import Loop
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing, counts
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing, count_kinds
 from scheduler.isa.occupancy import Resources, rules_of
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
@@ -231,7 +231,7 @@ def _block_rows(function: Function, at_label: Mapping[str, int]) -> tuple[BlockR
 
 
 def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inner: bool) -> LoopRow:
-    inside = function.of_loop(loop)
+    inside = function.loop_instructions(loop)
     runs: list[tuple[int, int]] = []
     last = -1
     for number in sorted(loop.blocks):
@@ -249,5 +249,5 @@ def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inne
 
 
 def _counts(instructions: tuple[Instruction, ...]) -> dict[str, int]:
-    found = counts(instructions)
+    found = count_kinds(instructions)
     return {kind.value: found[kind] for kind in Kind if kind in found}

@@ -22,7 +22,7 @@ from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from codegen_app.selectors.serving import is_of
 from scheduler.codegen.languages import language_of
 from scheduler.tuning.ledger import best_so_far
-from scheduler.tuning.modelled import Modelled, devices_of
+from scheduler.tuning.modelled_time import ModelledTime, devices_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class LedgerRow(MeasuredRow):
     check_ratio: float | None
     chosen: bool
     tied: bool
-    modelled: Modelled | None = None  # what the model says of it
+    modelled: ModelledTime | None = None  # what the model says of it
     serves: bool = False
     resource_use: ResourceUse | None = None
     outcome: str = ""  # what became of it, in a ledger's words
@@ -71,7 +71,7 @@ class Best(MeasuredRow):
     kernel_url: str
     measured: int
     chosen: bool
-    modelled: Modelled | None
+    modelled: ModelledTime | None
     languages: tuple[LanguageRow, ...]
     reason: str = ""
     serves: bool = False

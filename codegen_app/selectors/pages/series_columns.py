@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen_app.selectors.tables import Column, Kind, Value
 from codegen_app.selectors.tracked import Moved, Reading, SeriesHead
-from scheduler.stats.intervals import LEAST_SAMPLES
+from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 
 _OWN_UNIT = "filtered and copied in the base unit of its series: compare within one metric"
 
@@ -53,7 +53,7 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
         "Interval",
         _end(lambda latest: latest.low),
         Kind.RATIO,
-        note=f"95%; of fewer than {LEAST_SAMPLES} samples the range;"
+        note=f"95%; of fewer than {MIN_INTERVAL_SAMPLES} samples the range;"
         f" sorted by its lower end; {_OWN_UNIT}",
     ),
     Column(

@@ -143,7 +143,7 @@ def _splits(stretch: Stretch) -> Iterator[_Split]:
     texts = _texts(stretch)
     floor_of = _floors(stretch, texts)
     begun = max(_reset(stretch, stretch.level, stretch.first), stretch.level)
-    level = changes.resume(
+    level = changes.resume_level(
         places.values[begun : stretch.first],  # type: ignore[arg-type]
         texts[begun : stretch.first],
         settings=settings,
@@ -153,11 +153,11 @@ def _splits(stretch: Stretch) -> Iterator[_Split]:
         if _is_reset(stretch, at):
             level, begun = changes.Level(), at
         before, value = level, float(places.values[at])
-        level, detection = changes.append(before, value, texts[at], settings=settings)
+        level, detection = changes.append_value(before, value, texts[at], settings=settings)
         if detection.change is not None:
             floor = floor_of(begun + detection.change.index, at)
             if floor is not None:  # most points change nothing, and need none
-                level, detection = changes.append(before, value, texts[at], floor, settings)
+                level, detection = changes.append_value(before, value, texts[at], floor, settings)
         if detection.change is not None:
             change = detection.change
             yield _Split(begun + change.index, at, change.n_before, change.errors)
@@ -234,7 +234,7 @@ def _known_again(stretch: Stretch, end: int | None) -> Sides | None:
 
 def _intervals(sides: Sequence[Sides]) -> list[tuple[float, float] | None]:
     """Of after / before, at 95%."""
-    least = ratios.LEAST_SAMPLES
+    least = ratios.MIN_RATIO_SAMPLES
     which = [n for n, one in enumerate(sides) if min(one.before.size, one.after.size) >= least]
     result: list[tuple[float, float] | None] = [None] * len(sides)
     if which:

@@ -17,10 +17,10 @@ from codegen_app.files import StorageAwayError
 from codegen_app.models import VALID, Build, Candidate, Change, Conditions, Series
 from codegen_app.services import artifacts
 from scheduler.outcome import MachineError, UserError
-from scheduler.track.built import code_object
+from scheduler.track.code_object import code_object
 from scheduler.track.facts import configuration_of, point_of
 from scheduler.track.resources import target_of
-from scheduler.track.sides import NEAR, Alternative, CodeObject, Point, Side
+from scheduler.track.sides import NEAREST_COUNT, Alternative, CodeObject, Point, Side
 
 LISTING_BYTES = 4 << 20
 """Listings that are longer are not read: their code objects are compared by digest alone."""
@@ -77,7 +77,9 @@ def of_changes(changes: Sequence[Change]) -> dict[int, Sides]:
     """By the changes' keys, in a number of queries that does not grow with them; ``series`` of each
     is at hand. A change whose points are gone has none."""
     rows = _rows(changes)
-    near = _Recorded([row for sides in rows.values() for side in sides for row in side[:NEAR]])
+    near = _Recorded(
+        [row for sides in rows.values() for side in sides for row in side[:NEAREST_COUNT]]
+    )
     series = {change.pk: change.series for change in changes}
     return {
         pk: Sides(*(_side(side, series[pk], near) for side in sides))
@@ -114,10 +116,10 @@ def _order(row: _Row) -> tuple[datetime, datetime, int]:
 def _side(rows: Sequence[_Row], series: Series, near: _Recorded) -> Side:
     """What the points further away were measured with, nothing asks for: it is not known of them,
     and said once."""
-    found = [_point(row, series, near) for row in rows[:NEAR]]
-    if len(rows) > NEAR:
-        blank = _plain(rows[NEAR], series, {})
-        found += [_value_of(row, blank) for row in rows[NEAR:]]
+    found = [_point(row, series, near) for row in rows[:NEAREST_COUNT]]
+    if len(rows) > NEAREST_COUNT:
+        blank = _plain(rows[NEAREST_COUNT], series, {})
+        found += [_value_of(row, blank) for row in rows[NEAREST_COUNT:]]
     return Side(tuple(found))
 
 

@@ -14,7 +14,7 @@ from scheduler.benchmark.problem import index_limits
 from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.recorded_call import RecordedCall
-from scheduler.cycles import facade, problem
+from scheduler.cycles import kernel_model, launch_inputs
 from scheduler.cycles.report import Report
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, hint_bindings
@@ -67,13 +67,13 @@ def _report(row: Modelling) -> Report:
     lowered = scheduled.schedule.lowered
     bindings = hint_bindings(lowered.graph.symbols, row.sizes)
     request = _request(use, row, lowered, bindings)
-    launches, memory = problem.launches_at(
+    launches, memory = launch_inputs.prepare_launches(
         _launches(use),
         request,
         index_limits=index_limits(_node(scheduled, use), bindings),
         workspace_bytes=_workspace_bytes(use, request),
     )
-    report = facade.model_kernel(
+    report = kernel_model.model_kernel(
         listing,
         target,
         board_named(build.target, row.board),

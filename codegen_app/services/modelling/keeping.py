@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from codegen_app.models import Build, KernelUse, Modelling, State
 from codegen_app.services import artifacts
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
 
 
@@ -18,7 +18,7 @@ def fields_of(report: Report, build: Build) -> dict[str, Any]:
     """The columns of a row that is done; the report's file is stored."""
     return {
         "code_digest": build.code_digest,
-        "report": artifacts.store(record.write(report), ".json"),
+        "report": artifacts.store(report_json.write(report), ".json"),
         "low_us": report.time_us.low,
         "time_us": report.time_us.mid,
         "high_us": report.time_us.high,

@@ -13,7 +13,7 @@ from codegen_app.services.notifying.message import (
 )
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
-from scheduler.track.effect import in_words
+from scheduler.track.effect import format_change
 
 _SHOWN = 20
 _SUBJECT = 200
@@ -100,7 +100,7 @@ def _change(change: ChangeNote, unit: str) -> list[str]:
 
 def _plain(change: ChangeNote) -> str:
     """In the letters that every terminal and every subject has."""
-    return in_words(change).translate({0xD7: "x", 0x2013: "-"})
+    return format_change(change).translate({0xD7: "x", 0x2013: "-"})
 
 
 def _revision(revision: RevisionNote) -> str:

@@ -32,8 +32,8 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.results.points.model import RevisionKey, SeriesKey
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.again import measure_again
-from scheduler.tuning.repeating import Place, Site, Use, find_site
+from scheduler.tuning.interleaved_bench import measure_interleaved
+from scheduler.tuning.replay import CallSite, GraphNodeRef, RecordedUse, find_call_site
 
 _MOST_SITES = 5
 
@@ -97,7 +97,7 @@ def _measure(
     points = points_of(row)
     uses = uses_of(row.series, points)
     problem = problem_of_series(row.series)
-    site = find_site(places_of(uses), problem.digest, row.series.sizes, _scheduled)
+    site = find_call_site(places_of(uses), problem.digest, row.series.sizes, _scheduled)
     candidates: dict[str, BuiltCandidate] = {}
     reasons: dict[str, str] = {}
     for point in points:
@@ -107,7 +107,7 @@ def _measure(
             raise
         except (UserError, FileNotFoundError) as error:
             reasons[str(point.pk)] = str(error)
-    found = measure_again(
+    found = measure_interleaved(
         site.node,
         site.lowered,
         site.bindings,
@@ -176,29 +176,29 @@ def problem_of_series(series: Series) -> Problem:
     return series.own_problem
 
 
-def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[Use]]:
+def uses_of(series: Series, points: list[RemeasuredPoint]) -> dict[int, list[RecordedUse]]:
     """By kernel: the calls that nodes of the problem make of it, the newest graph's first."""
     kernels = {point.original.kernel_id for point in points}
     rows = KernelUse.objects.filter(kernel__in=kernels, template_node__problem=series.own_problem)
-    found: dict[int, list[Use]] = {}
+    found: dict[int, list[RecordedUse]] = {}
     related = ("kernel", "template_node__graph__file")
     for row in rows.select_related(*related).order_by("-template_node__graph", "template_node"):
         node = row.template_node
         file = node.graph.file
-        place = Place(file.digest, file.size_bytes, node.name)
+        place = GraphNodeRef(file.digest, file.size_bytes, node.name)
         buffers = (*node.reads, *node.writes)
-        use = Use(place, tuple(row.kernel.args), row.call, buffers)
+        use = RecordedUse(place, tuple(row.kernel.args), row.call, buffers)
         found.setdefault(row.kernel_id, []).append(use)
     return found
 
 
-def places_of(uses: Mapping[int, list[Use]]) -> list[Place]:
+def places_of(uses: Mapping[int, list[RecordedUse]]) -> list[GraphNodeRef]:
     """Where the problem is looked for: some nodes that made these calls."""
     each = dict.fromkeys(use.place for of_kernel in uses.values() for use in of_kernel)
     return list(each)[:_MOST_SITES]
 
 
-def kept_build(point: RemeasuredPoint, uses: Mapping[int, list[Use]]) -> Build:
+def kept_build(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) -> Build:
     """The build that is measured again. Raises ``UserError`` where there is none any more, or
     nobody knows how it is called."""
     build = point.original.build
@@ -207,7 +207,7 @@ def kept_build(point: RemeasuredPoint, uses: Mapping[int, list[Use]]) -> Build:
     return build
 
 
-def _scheduled(place: Place) -> Schedule | None:
+def _scheduled(place: GraphNodeRef) -> Schedule | None:
     try:
         return engine.scheduled(place.graph).schedule
     except FileNotFoundError:
@@ -215,7 +215,7 @@ def _scheduled(place: Place) -> Schedule | None:
 
 
 def _candidate(
-    point: RemeasuredPoint, uses: dict[int, list[Use]], site: Site, device: DeviceInfo
+    point: RemeasuredPoint, uses: dict[int, list[RecordedUse]], site: CallSite, device: DeviceInfo
 ) -> BuiltCandidate:
     """The recorded build with its call at the site. Raises ``UserError``, ``FileNotFoundError``."""
     build = kept_build(point, uses)

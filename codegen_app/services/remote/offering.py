@@ -27,7 +27,7 @@ from codegen_app.services.remote import leasing
 from scheduler.benchmark.measurement import Check
 from scheduler.joining.protocol import Built, Library, Loss, Result, Samples, Task
 from scheduler.outcome import Stage
-from scheduler.tuning.known import Known
+from scheduler.tuning.prior_results import PriorResult
 
 
 def task_of(lease: RemoteLease) -> Task:
@@ -121,7 +121,7 @@ def _libraries(task: TuningTask) -> Iterator[Library]:
             yield library_of(row.kernel, row.build, row.build.library)
 
 
-def _known(task: TuningTask) -> list[Known]:
+def _known(task: TuningTask) -> list[PriorResult]:
     """Winners of other problems of the template that makes the default."""
     default = KernelUse.objects.filter(template_node=task.template_node, is_default=True)
     template = default.values_list("kernel__template", flat=True).first()

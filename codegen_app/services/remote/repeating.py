@@ -21,7 +21,7 @@ from scheduler.benchmark.measurement import Measurement
 from scheduler.joining.protocol import Again, Repeat, Result
 from scheduler.outcome import Rejected, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.repeating import Place, Use
+from scheduler.tuning.replay import GraphNodeRef, RecordedUse
 
 _NOTHING = "the worker said nothing of it"
 
@@ -61,7 +61,7 @@ def again_of(lease: RemoteLease) -> Again:
 
 
 def _repeats(
-    points: list[RemeasuredPoint], uses: Mapping[int, list[Use]], places: list[Place]
+    points: list[RemeasuredPoint], uses: Mapping[int, list[RecordedUse]], places: list[GraphNodeRef]
 ) -> Iterator[Repeat]:
     """Of the points whose builds are kept; the others' reasons are known here at the end."""
     for point in points:
@@ -112,7 +112,7 @@ def record(
     doing.record(row, found, reasons, device, samples=samples[0], samples_due=samples[1])
 
 
-def _why_not(point: RemeasuredPoint, uses: Mapping[int, list[Use]]) -> str:
+def _why_not(point: RemeasuredPoint, uses: Mapping[int, list[RecordedUse]]) -> str:
     try:
         doing.kept_build(point, uses)
     except UserError as error:

@@ -25,7 +25,7 @@ from scheduler.benchmark.measurement import Measurement
 from scheduler.joining.protocol import GiveUp, Line, Reply, Result, Samples, Say
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.assignment import Decided
+from scheduler.tuning.assignment import AssignmentResult
 from scheduler.tuning.ledger import CandidateState, Entry, state_of
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def finish(
         raise MachineError("nobody has looked yet at what this search may try")
     named = tuple(_lines(task, info, list(lines)))
     others = _untried(lease, info, {one.kernel for _, one in named}, rest)
-    decided = Decided((*named, *others), frozenset())
+    decided = AssignmentResult((*named, *others), frozenset())
     made = frozenset(entry.kernel for _, entry in decided.lines)
     try:
         with transaction.atomic():
@@ -148,7 +148,7 @@ def finish(
             if not work.extend(task):
                 raise work.LeaseLostError
             spent = leasing.spent(lease, spent_s)
-            searching.record(task, Decided(decided.lines, made), spent, info)
+            searching.record(task, AssignmentResult(decided.lines, made), spent, info)
             leasing.end(lease, LeaseEnd.FINISHED)
     except work.LeaseLostError:
         raise OverError(leasing.over(lease)) from None

@@ -15,7 +15,7 @@ from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import HipHardware, hip_hardware
-from scheduler.targets.words import plural
+from scheduler.targets.terms import plural
 
 _GEMV_ELEMENTS = ("f16", "bf16", "f32", "i8")
 _DIRECT_BYTES = 16  # of a load

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduler.cycles.problem import filler
+from scheduler.cycles.launch_inputs import buffer_filler
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import encode_values
 from scheduler.isa.rocm.emulator.memory import Filler
@@ -20,10 +20,10 @@ def random_values(dtype: DType, seed: int, below: int | None = None) -> Filler |
     """Floats around 0, integers from 0 up to ``below``; none where all is zero."""
     if below is None and not dtype.is_inexact:
         return None
-    return filler(dtype, below, np.random.default_rng(seed))
+    return buffer_filler(dtype, below, np.random.default_rng(seed))
 
 
-def given_values(dtype: DType, values: Sequence[float]) -> bytes:
+def pack_values(dtype: DType, values: Sequence[float]) -> bytes:
     """The elements as bytes. ``ValueError`` for what the type does not hold."""
     if dtype.is_inexact:
         return encode_values(np.array(values, np.float64), dtype).astype(dtype.numpy).tobytes()

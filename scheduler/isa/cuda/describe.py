@@ -166,7 +166,7 @@ _RATED: tuple[tuple[str, str], ...] = (
 )
 
 
-def rated_as(mnemonic: str) -> str:
+def rate_dtype(mnemonic: str) -> str:
     """The dtype whose rate of arithmetic an instruction has ("" for none that is published by
     dtype): its multiply-adds are two operations of that rate."""
     name = mnemonic.partition(".")[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from scheduler.isa.cuda import addresses
-from scheduler.isa.hazards import Hazard, HazardKind, in_private_memory
+from scheduler.isa.cuda import access_hazards
+from scheduler.isa.hazards import Hazard, HazardKind, private_memory_hazards
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 
@@ -22,15 +22,15 @@ def hazards(function: Function) -> tuple[Hazard, ...]:
     """Local memory, narrow accesses to global memory in the inner loop, and what the addresses of
     SASS show: conflicts of banks, accesses to scattered sectors."""
     is_sass = not function.instructions[0].mnemonic[0].islower()
-    seen = addresses.hazards(function) if is_sass else ()
-    return (*in_private_memory(function), *seen, *_narrow(function))
+    seen = access_hazards.access_hazards(function) if is_sass else ()
+    return (*private_memory_hazards(function), *seen, *_narrow(function))
 
 
 def _narrow(function: Function) -> tuple[Hazard, ...]:
     loop = function.inner_loop()
     if loop is None:
         return ()
-    widths = {one.line: width_bytes(one) for one in function.of_loop(loop)}
+    widths = {one.line: width_bytes(one) for one in function.loop_instructions(loop)}
     narrow = {line: width for line, width in widths.items() if 0 < width < _WIDE}
     if not narrow:
         return ()

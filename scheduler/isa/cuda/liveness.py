@@ -14,7 +14,7 @@ from scheduler.isa.dataflow import live_out
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
 
-_OF_KERNELS = "EXIT"  # what no function that a kernel calls has
+_KERNEL_EXIT = "EXIT"  # what no function that a kernel calls has
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def live_registers(function: Function) -> LiveRegisters:
     defined = _defined(function, effects)
     counts = [0] * len(effects)
     for number, block in enumerate(function.blocks):
-        counts[block.first : block.end] = _of_block(
+        counts[block.first : block.end] = _block_counts(
             effects[block.first : block.end], live_out[number], defined[number]
         )
     peak = max(counts, default=0)
@@ -44,7 +44,7 @@ def live_registers(function: Function) -> LiveRegisters:
     )
 
 
-def _of_block(effects: list[_Effect], live: int, defined: int) -> list[int]:
+def _block_counts(effects: list[_Effect], live: int, defined: int) -> list[int]:
     held = []
     for effect in reversed(effects):
         after = live | effect.writes
@@ -72,12 +72,12 @@ def _effect(
     is_call = instruction.mnemonic.startswith("CALL")
     callee = function.called.get(instruction.target) if is_call else None
     if callee is not None:
-        arguments, results = _across(callee)
+        arguments, results = _call_effect(callee)
         reads, writes = reads | arguments, writes | results
     return _Effect(reads, writes, 0 if instruction.conditional else writes)
 
 
-def _across(callee: Function) -> tuple[int, int]:
+def _call_effect(callee: Function) -> tuple[int, int]:
     """What a called function reads of its caller's, and what it writes. Those that NVIDIA's
     compiler adds (a division's rare cases) call nothing themselves."""
     found = [registers(one.mnemonic, one.operands) for one in callee.instructions]
@@ -102,7 +102,7 @@ def _live_out(function: Function, effects: list[_Effect]) -> list[int]:
 def _defined(function: Function, effects: list[_Effect]) -> list[int]:
     """What may have been written before each block; everything before a function that is called."""
     blocks = function.blocks
-    is_kernel = any(one.mnemonic == _OF_KERNELS for one in function.instructions)
+    is_kernel = any(one.mnemonic == _KERNEL_EXIT for one in function.instructions)
     writes = [0] * len(blocks)
     for number, block in enumerate(blocks):
         for effect in effects[block.first : block.end]:

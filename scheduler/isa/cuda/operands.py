@@ -76,12 +76,12 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     """Registers of the result, and of each source that is not an address; the last one's are
     those of all that follow."""
     if name in _MATRIX_NAMES or name.endswith("GMMA"):
-        return _matrix(name, suffixes)
+        return _matrix_widths(name, suffixes)
     if name in ("LDSM", "STSM"):
         each = next((_MATRICES[one] for one in suffixes if one in _MATRICES), 1)
         return each, (each,)
     if name.startswith(("LD", "ATOM")) or name in _STORES:
-        each = _access(suffixes)
+        each = _access_width(suffixes)
         return each, (each,)
     if name == "IMAD" and "WIDE" in suffixes:
         return 2, (1, 1, 2)
@@ -92,13 +92,13 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     if name in _DOUBLES or name in _PACKED or name in _JUMPS_TO_PAIRS or "64" in suffixes:
         return 2, (2,)
     if name in ("F2F", "F2I", "I2F", "FRND"):
-        return _converted(name, suffixes)
+        return _conversion_widths(name, suffixes)
     if name in ("ISETP", "IMNMX", "VIMNMX") and {"S64", "U64"} & set(suffixes):
         return 2, (2,)
     return 1, (1,)
 
 
-def _access(suffixes: list[str]) -> int:
+def _access_width(suffixes: list[str]) -> int:
     """Registers that an access to memory moves."""
     if "ENL2" in suffixes:  # 32 bytes, as two operands
         return 4
@@ -106,7 +106,7 @@ def _access(suffixes: list[str]) -> int:
     return next((n for one in suffixes if (n := _SUFFIX.get(one) or wide.get(one))), 1)
 
 
-def _matrix(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
+def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     if name.endswith("GMMA"):  # of four warps: 64 rows, an A of registers has 16 columns
         shape = next((match for one in suffixes if (match := _WARPGROUP.match(one))), None)
         of_f32 = int(shape[1]) // 2 if shape else 1
@@ -121,7 +121,7 @@ def _matrix(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     return result, (a, b, result, 1)
 
 
-def _converted(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
+def _conversion_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     """Between numbers of 32 and of 64 bits; F2F names its result's type first."""
     types = [one for one in suffixes if one in ("F64", "F32", "F16", "S64", "U64", "BF16")]
     if name == "FRND":

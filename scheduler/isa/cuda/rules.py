@@ -9,7 +9,7 @@ from types import MappingProxyType
 from scheduler.build.cuda.occupancy import Demand, occupancy
 from scheduler.build.cuda.resources import Resources as Figures
 from scheduler.isa.cuda.next_step import next_step
-from scheduler.isa.hazards import Hazard, HazardKind, beyond_cache
+from scheduler.isa.hazards import Hazard, HazardKind, code_size_hazards
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
@@ -91,7 +91,7 @@ class CudaRules(OccupancyRules):
         if resources["stack_bytes"]:
             text = f"{resources['stack_bytes']} bytes of local memory a thread"
             found.append(Hazard(HazardKind.SCRATCH, text))
-        return (*found, *beyond_cache(resources.get("code_bytes", 0), target.name))
+        return (*found, *code_size_hazards(resources.get("code_bytes", 0), target.name))
 
     def next_steps(
         self,

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from scheduler.isa.describe import Description, Row, look_up
-from scheduler.isa.rocm.describe_vector import MATRIX, VECTOR, WORDS
+from scheduler.isa.rocm.describe_vector import MATRIX, TYPE_NAMES, VECTOR
 
 _SIZE = r"(?P<t>[us]?(?:byte|short)|dword(?:x\d+)?|[biu]\d+)(?:_d16)?(?:_hi)?"
 _MEMORY: tuple[Row, ...] = (
@@ -238,7 +238,7 @@ def describe(mnemonic: str) -> Description | None:
     found = _ENCODING.search(mnemonic)
     how = found["how"] if found else None
     stem = re.sub(r"(?:_e(?:32|64))?(?:_dpp8?|_sdwa)?$", "", mnemonic)
-    known = look_up(_ROWS, stem, WORDS)
+    known = look_up(_ROWS, stem, TYPE_NAMES)
     if known is None or not how:
         return known
     return Description(known.title, known.text + _HOW[how])

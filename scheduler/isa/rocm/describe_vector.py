@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from scheduler.isa.describe import Row
 
-WORDS = {
+TYPE_NAMES = {
     **{f"f{bits}": f"{bits}-bit floats" for bits in (16, 32, 64)},
     **{f"i{bits}": f"signed {bits}-bit integers" for bits in (4, 8, 16, 24, 32, 64)},
     **{f"u{bits}": f"unsigned {bits}-bit integers" for bits in (4, 8, 16, 24, 32, 64)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.build.rocm.resources import Resources
-from scheduler.isa.hazards import Hazard, HazardKind, beyond_cache
+from scheduler.isa.hazards import Hazard, HazardKind, code_size_hazards
 
 
 def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
@@ -17,4 +17,4 @@ def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
     if resources.scratch_bytes:
         text = f"{resources.scratch_bytes} bytes of scratch memory a lane"
         found.append(Hazard(HazardKind.SCRATCH, text))
-    return (*found, *beyond_cache(resources.code_bytes, target))
+    return (*found, *code_size_hazards(resources.code_bytes, target))

@@ -83,12 +83,12 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
         return one[0] | other[0], one[1] | other[1]
     result, separator, sources = operands.partition(",")
     if not _has_result(mnemonic, operands):
-        return mask(operands), 0
-    written = mask(result)
+        return register_mask(operands), 0
+    written = register_mask(result)
     if _SWAPS.match(mnemonic):
-        both = mask(operands)
+        both = register_mask(operands)
         return both, both
-    reads = mask(sources) if separator else 0
+    reads = register_mask(sources) if separator else 0
     # v3.l and op_sel write one half of a register.
     half = result.rstrip().endswith((".l", ".h")) or "op_sel" in operands
     if half or _READS_ITS_RESULT.match(mnemonic):
@@ -110,7 +110,7 @@ def _has_result(mnemonic: str, operands: str) -> bool:
     return "_load" in mnemonic and not to_lds
 
 
-def mask(text: str) -> int:
+def register_mask(text: str) -> int:
     """The vector registers that a text names, as in ``registers``."""
     found = 0
     for match in _REGISTER.finditer(text):

@@ -19,31 +19,31 @@ _MOST_JSON, _DEEPEST = 65_536, 20
 _FEW, _SHORT = 50, 100
 _NUMBERS = {int, float}  # a bool is none
 
-LEAST_SIZE, MOST_SIZE = 1e-150, 1e150
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-150, 1e150
 """The sizes of numbers that are not 0: the ratio of any two is a float too."""
 
 SKEW = timedelta(minutes=5)
 """By how much the clock of who measured may be ahead of the clock here."""
 
 
-def need(holds: bool, at: str, why: str) -> None:
+def require(holds: bool, at: str, why: str) -> None:
     """Raise ``UserError`` with the place."""
     if not holds:
         raise UserError(f"{at}: {why}")
 
 
-class Doubled(dict[str, Any]):
+class DuplicateKeys(dict[str, Any]):
     """A JSON object in which ``names`` stand more than once: of their values the last is here."""
 
     names: frozenset[str]
 
 
-def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object as ``json.loads`` takes it (``object_pairs_hook``)."""
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    doubled = Doubled(made)
+    doubled = DuplicateKeys(made)
     counts = Counter(name for name, _ in pairs)
     doubled.names = frozenset(name for name, count in counts.items() if count > 1)
     return doubled
@@ -51,19 +51,19 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def as_object(value: Any, at: str) -> dict[str, Any]:
     """A JSON object, each of whose names stands in it once."""
-    need(isinstance(value, dict), at, "a JSON object is due")
-    if isinstance(value, Doubled):
+    require(isinstance(value, dict), at, "a JSON object is due")
+    if isinstance(value, DuplicateKeys):
         raise UserError(f"{at}: {one_line(min(value.names), 40)!r} stands in it more than once")
     return dict(value)
 
 
 def as_list(value: Any, at: str) -> list[Any]:
     """A JSON array."""
-    need(isinstance(value, list), at, "a JSON array is due")
+    require(isinstance(value, list), at, "a JSON array is due")
     return list(value)
 
 
-def known(given: Iterable[str], names: Container[str], at: str) -> None:
+def reject_unknown(given: Iterable[str], names: Container[str], at: str) -> None:
     """Nothing is there that nobody reads: a misspelt field would be lost."""
     for name in sorted(name for name in given if name not in names):
         raise UserError(f"{at}.{one_line(name, 40)}: there is no such field")
@@ -73,26 +73,26 @@ def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
     """Text that a column of ``most`` characters can keep."""
     if not isinstance(value, str):
         raise UserError(f"{at}: text is due")
-    need(empty or bool(value.strip()), at, "it is empty")
+    require(empty or bool(value.strip()), at, "it is empty")
     if len(value) > most:
         raise UserError(f"{at}: more than {most} characters")
     if not value.isascii() or "\0" in value:
-        need(not _UNSTORABLE.search(value), at, "a NUL or half a character is no text")
+        require(not _UNSTORABLE.search(value), at, "a NUL or half a character is no text")
     return value
 
 
 def as_number(value: Any, at: str) -> float:
     """A finite number: 0, or of a size from ``LEAST_SIZE`` to ``MOST_SIZE``."""
-    if type(value) in _NUMBERS and (not value or LEAST_SIZE <= abs(value) <= MOST_SIZE):
+    if type(value) in _NUMBERS and (not value or MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE):
         return float(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    need(is_number, at, "a number is due")
+    require(is_number, at, "a number is due")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
-    need(math.isfinite(number), at, "it is not finite")
-    size = f"0 or a size from {LEAST_SIZE:g} to {MOST_SIZE:g} is due"
+    require(math.isfinite(number), at, "it is not finite")
+    size = f"0 or a size from {MIN_MAGNITUDE:g} to {MAX_MAGNITUDE:g} is due"
     raise UserError(f"{at}: {size}: choose another unit")
 
 
@@ -107,8 +107,8 @@ def as_numbers(values: Sequence[Any], at: str) -> list[float]:
         # The sum is not finite where one of them is not; NaN has no place among sizes.
         if math.isfinite(sum(numbers)):
             most = max(map(abs, numbers), default=0.0)
-            least = min(filter(None, map(abs, numbers)), default=LEAST_SIZE)
-            if least >= LEAST_SIZE and most <= MOST_SIZE:
+            least = min(filter(None, map(abs, numbers)), default=MIN_MAGNITUDE)
+            if least >= MIN_MAGNITUDE and most <= MAX_MAGNITUDE:
                 return numbers
     return [as_number(one, f"{at}[{place}]") for place, one in enumerate(values)]
 
@@ -116,11 +116,13 @@ def as_numbers(values: Sequence[Any], at: str) -> list[float]:
 def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
     """A whole number within bounds."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    need(is_whole and least <= value <= most, at, f"a whole number from {least} to {most} is due")
+    require(
+        is_whole and least <= value <= most, at, f"a whole number from {least} to {most} is due"
+    )
     return int(value)
 
 
-def as_moment(value: Any, at: str) -> datetime:
+def as_timestamp(value: Any, at: str) -> datetime:
     """A moment in ISO 8601; without an offset it is UTC."""
     text = as_text(value, at, 40)
     try:
@@ -128,11 +130,11 @@ def as_moment(value: Any, at: str) -> datetime:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise UserError(f"{at}: {one_line(text, 40)!r} is no moment in ISO 8601") from None
-    need(1970 <= moment.year <= 2200, at, "the year is not between 1970 and 2200")
+    require(1970 <= moment.year <= 2200, at, "the year is not between 1970 and 2200")
     return moment
 
 
-def not_in_future(moment: datetime, now: datetime, at: str) -> datetime:
+def check_not_future(moment: datetime, now: datetime, at: str) -> datetime:
     """The moment, unless it lies in the future: the measuring machine's clock is wrong then, and
     the point would be the latest of its series until that day."""
     if moment > now + SKEW:
@@ -152,13 +154,13 @@ def json_size(content: Mapping[str, Any], at: str) -> int:
         size = len(json.dumps(content))
     except RecursionError:
         raise UserError(f"{at}: nested deeper than {_DEEPEST}") from None
-    need(size <= _MOST_JSON, at, f"more than {_MOST_JSON} bytes")
+    require(size <= _MOST_JSON, at, f"more than {_MOST_JSON} bytes")
     return size
 
 
-def need_json(content: Mapping[str, Any], at: str) -> None:
+def require_json(content: Mapping[str, Any], at: str) -> None:
     """Check that each part of it can be stored. Call ``json_size`` first."""
-    _plain(content, at, _DEEPEST)
+    _check_plain(content, at, _DEEPEST)
 
 
 def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
@@ -183,18 +185,18 @@ def is_plain_text(value: Any, most: int) -> bool:
     return type(value) is str and len(value) <= most and value.isascii() and "\0" not in value
 
 
-def _plain(value: Any, at: str, deeper: int) -> None:
-    need(deeper > 0, at, f"nested deeper than {_DEEPEST}")
+def _check_plain(value: Any, at: str, deeper: int) -> None:
+    require(deeper > 0, at, f"nested deeper than {_DEEPEST}")
     if isinstance(value, Mapping):
         for name, part in value.items():
             as_text(name, at, 200)
-            _plain(part, at, deeper - 1)
+            _check_plain(part, at, deeper - 1)
     elif isinstance(value, list):
         for part in value:
-            _plain(part, at, deeper - 1)
+            _check_plain(part, at, deeper - 1)
     elif isinstance(value, str):
         as_text(value, at, _MOST_JSON)
     elif isinstance(value, float):
-        need(math.isfinite(value), at, "a number in it is not finite")
+        require(math.isfinite(value), at, "a number in it is not finite")
     elif isinstance(value, int):
-        need(abs(value) <= _LARGEST, at, "a number in it is too large")
+        require(abs(value) <= _LARGEST, at, "a number in it is too large")

@@ -9,7 +9,7 @@ from typing import Any
 from scheduler.outcome import UserError
 from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
-from scheduler.results.points.model import KIND, Context, LeftOut, Points
+from scheduler.results.points.model import KIND, ImportContext, Points, SkippedPart
 from scheduler.targets.modelled import is_modelled
 
 AUTO = "auto"
@@ -21,7 +21,7 @@ class Format:
 
     title: str
     accepts: Callable[[Any], bool]
-    read: Callable[[Any, Context], Points]
+    read: Callable[[Any, ImportContext], Points]
     is_text: bool = False
 
 
@@ -43,7 +43,7 @@ FORMATS = {
 }
 
 
-def read(data: bytes, context: Context, name: str = AUTO) -> Points:
+def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
     """The points in a file. Raises ``UserError`` naming the row and the field, or saying what is
     accepted."""
     if name not in (AUTO, *FORMATS):
@@ -52,17 +52,17 @@ def read(data: bytes, context: Context, name: str = AUTO) -> Points:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"byte {error.start}: this is no UTF-8 text") from None
-    kind, content = _parsed(text, name)
+    kind, content = _parse(text, name)
     found = kind.read(content, context)
     for one in found.points:
         if is_modelled(one.series.device):
             raise UserError(f"device {one.series.device!r}: modelled times are no measurements")
     if not found.points:
-        raise UserError(_nothing(found.left_out))
+        raise UserError(_no_points_reason(found.left_out))
     return found
 
 
-def _nothing(left_out: Sequence[LeftOut]) -> str:
+def _no_points_reason(left_out: Sequence[SkippedPart]) -> str:
     """Why there are no points."""
     if not left_out:
         return "points: there are none"
@@ -70,7 +70,7 @@ def _nothing(left_out: Sequence[LeftOut]) -> str:
     return f"{left_out[0].where}: {left_out[0].reason}{more}"
 
 
-def _parsed(text: str, name: str) -> tuple[Format, Any]:
+def _parse(text: str, name: str) -> tuple[Format, Any]:
     named = FORMATS.get(name)
     if named is not None and named.is_text:
         return named, text

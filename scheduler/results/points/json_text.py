@@ -23,16 +23,16 @@ def read(text: str) -> Any:
     """The document; objects in which a name stands twice are ``fields.Doubled``. Raises
     ``UserError``."""
     try:
-        return _parsed(text)
+        return _parse(text)
     except (ValueError, RecursionError) as error:
         try:
-            return _parsed(_PRINTED.sub(_as_json, text))
+            return _parse(_PRINTED.sub(_as_json, text))
         except (ValueError, RecursionError):
             raise UserError(_reason(text, error)) from None
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=fields.object_of)
+def _parse(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=fields.object_from_pairs)
 
 
 def _as_json(match: re.Match[str]) -> str:

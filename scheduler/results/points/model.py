@@ -96,7 +96,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedPart:
     """A part of a tool's file that has no figure, and why."""
 
     where: str
@@ -108,11 +108,11 @@ class Points:
     """What a file holds."""
 
     points: tuple[Point, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedPart, ...] = ()
 
 
 @dataclass(frozen=True)
-class Context:
+class ImportContext:
     """What is said beside a tool's file, for what the file does not say itself: where something was
     measured, of which revision, and when (``now``: where nothing says it)."""
 
@@ -136,7 +136,7 @@ def digest_of(content: Any) -> str:
     return hashlib.sha256(_ENCODE(content).encode()).hexdigest()
 
 
-def better_of(unit: str) -> str:
+def better_direction(unit: str) -> str:
     """Which way is an improvement, where nobody says: more of what is per second, less of all
     else."""
     return "higher" if unit.endswith("/s") else "lower"

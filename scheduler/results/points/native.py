@@ -16,12 +16,12 @@ from scheduler.results.points.model import (
     MOST_POINTS,
     MOST_SAMPLES,
     SCHEMA,
-    Context,
+    ImportContext,
     Point,
     Points,
     RevisionKey,
     SeriesKey,
-    better_of,
+    better_direction,
 )
 
 _TEXTS = {"problem": 500, "device": 200, "metric": 80, "target": 40, "toolchain": 40, "unit": 40}
@@ -40,16 +40,16 @@ _SMALL = 2**62
 _MOST_NESTED_BYTES = 4 << 20
 
 
-def read(content: Any, context: Context) -> Points:
+def read(content: Any, context: ImportContext) -> Points:
     """The points of a document. Raises ``UserError`` naming the row and the field."""
     whole = fields.as_object(content, "points")
-    fields.need(whole.get("kind") == KIND, "kind", f"{KIND!r} is due")
-    fields.need(whole.get("schema") == SCHEMA, "schema", f"this Kiln reads {SCHEMA}, no other")
-    fields.known(whole, ("kind", "schema", "defaults", "points"), "document")
+    fields.require(whole.get("kind") == KIND, "kind", f"{KIND!r} is due")
+    fields.require(whole.get("schema") == SCHEMA, "schema", f"this Kiln reads {SCHEMA}, no other")
+    fields.reject_unknown(whole, ("kind", "schema", "defaults", "points"), "document")
     defaults = fields.as_object(whole.get("defaults", {}), "defaults")
-    fields.known(defaults, _FIELDS, "defaults")
+    fields.reject_unknown(defaults, _FIELDS, "defaults")
     rows = fields.as_list(whole.get("points"), "points")
-    fields.need(1 <= len(rows) <= MOST_POINTS, "points", f"1 to {MOST_POINTS} are due")
+    fields.require(1 <= len(rows) <= MOST_POINTS, "points", f"1 to {MOST_POINTS} are due")
     reader = _Reader(defaults, context)
     return Points(tuple(reader.point(row, f"points[{place}]") for place, row in enumerate(rows)))
 
@@ -59,7 +59,7 @@ class _Reader:
     nearly always right is first looked at as a whole: ten thousand points have a million parts,
     and each call for one of them counts."""
 
-    def __init__(self, defaults: Mapping[str, Any], context: Context) -> None:
+    def __init__(self, defaults: Mapping[str, Any], context: ImportContext) -> None:
         known = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
         self._defaults = {name: text for name, text in known.items() if text} | dict(defaults)
         self._shared = {id(value) for value in self._defaults.values()}
@@ -76,32 +76,34 @@ class _Reader:
     def point(self, row: Any, at: str) -> Point:
         given = fields.as_object(row, at)
         if not given.keys() <= _FIELDS:
-            fields.known(given, _FIELDS, at)
+            fields.reject_unknown(given, _FIELDS, at)
         one = self._defaults | given
         if not one.keys() >= _DUE:
             missing = next(name for name in (*_NEEDED, "value") if name not in one)
             raise UserError(f"{at}.{missing}: it is missing")
         unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
         value = fields.as_number(one["value"], f"{at}.value")
-        samples = self._once(_samples, one.get("samples", []), f"{at}.samples")
+        samples = self._check_once(_samples, one.get("samples", []), f"{at}.samples")
         low, high = self._interval(one, value, at)
-        better = one.get("better", better_of(unit))
+        better = one.get("better", better_direction(unit))
         if better not in ("lower", "higher"):
             raise UserError(f'{at}.better: "lower" or "higher" is due')
         return Point(
             series=self._series(one, unit, at),
             value=value,
             measured_at=self._moment(one, at),
-            revision=self._once(self._revision, one.get("revision"), f"{at}.revision"),
+            revision=self._check_once(self._revision, one.get("revision"), f"{at}.revision"),
             low=low,
             high=high,
             n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", MOST_N, least=1),
             samples=samples,
             better=better,
-            conditions=self._once(self._conditions, one.get("conditions", {}), f"{at}.conditions"),
+            conditions=self._check_once(
+                self._conditions, one.get("conditions", {}), f"{at}.conditions"
+            ),
         )
 
-    def _once(self, check: Any, value: Any, at: str) -> Any:
+    def _check_once(self, check: Any, value: Any, at: str) -> Any:
         """What a default is checked to once: the very same value is the same for every row."""
         if id(value) not in self._shared:
             return check(value, at)
@@ -149,7 +151,7 @@ class _Reader:
         known = self._moments.get(given) if isinstance(given, str) else None
         if known is None:
             where, now = f"{at}.measured_at", self._context.now
-            known = fields.not_in_future(fields.as_moment(given, where), now, where)
+            known = fields.check_not_future(fields.as_timestamp(given, where), now, where)
             self._moments[given] = known
         return known
 
@@ -174,7 +176,7 @@ class _Reader:
         for name, fact in facts.items():
             kind = FACTS.get(name)
             if kind is None:
-                fields.known(facts, FACTS, at)
+                fields.reject_unknown(facts, FACTS, at)
             elif kind is not str:
                 self._object(fact, at, name)
             elif not fields.is_plain_text(fact, _MOST_FACT):
@@ -201,7 +203,7 @@ class _Reader:
                 f"{at}: nested objects of more than {_MOST_NESTED_BYTES} bytes in all: send the"
                 " points in parts"
             )
-        fields.need_json(whole, at)
+        fields.require_json(whole, at)
 
     def _revision(self, given: Any, at: str) -> RevisionKey:
         if not isinstance(given, str):
@@ -213,12 +215,12 @@ class _Reader:
     def _new_revision(self, given: Any, at: str) -> RevisionKey:
         context = self._context
         if given is None:
-            fields.need(bool(context.revision), at, "it is missing")
+            fields.require(bool(context.revision), at, "it is missing")
             return RevisionKey(
                 context.revision, context.revision_at, context.branch, context.repository
             )
         one = fields.as_object({"name": given} if isinstance(given, str) else given, at)
-        fields.known(one, ("name", "at", "branch", "repository"), at)
+        fields.reject_unknown(one, ("name", "at", "branch", "repository"), at)
         moment = one.get("at")
         return RevisionKey(
             name=fields.as_text(one.get("name"), f"{at}.name", 100, empty=False),
@@ -230,18 +232,18 @@ class _Reader:
         )
 
     def _made_at(self, given: Any, at: str) -> datetime:
-        return fields.not_in_future(fields.as_moment(given, at), self._context.now, at)
+        return fields.check_not_future(fields.as_timestamp(given, at), self._context.now, at)
 
 
 def _samples(given: Any, at: str) -> tuple[float, ...]:
     samples = fields.as_list(given, at)
-    fields.need(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
+    fields.require(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
     return tuple(fields.as_numbers(samples, at))
 
 
 def _sizes(given: Any, at: str) -> dict[str, int]:
     sizes = fields.as_object(given, at)
-    fields.need(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
+    fields.require(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
     return {
         fields.as_text(name, at, 80, empty=False): fields.as_count(size, f"{at}.{name[:80]}")
         for name, size in sizes.items()
@@ -251,10 +253,10 @@ def _sizes(given: Any, at: str) -> dict[str, int]:
 def write(points: Sequence[Point]) -> dict[str, Any]:
     """The document of points. Raises ``UserError`` for Kiln's own problems, whose measurements are
     exported whole, as recorded results."""
-    return {"kind": KIND, "schema": SCHEMA, "points": [_written(point) for point in points]}
+    return {"kind": KIND, "schema": SCHEMA, "points": [_to_row(point) for point in points]}
 
 
-def _written(point: Point) -> dict[str, Any]:
+def _to_row(point: Point) -> dict[str, Any]:
     if point.series.own:
         raise UserError(f"{point.series.problem}: of Kiln's own problems; export recorded results")
     revision = point.revision

@@ -25,18 +25,18 @@ from scheduler.tuning.strategies.strategy import History
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
-_FIRST = 6  # tried before there is a model
+_INITIAL_TRIALS = 6  # tried before there is a model
 _SPREAD_SAMPLE = 64  # how many are looked at for one that is far from the rest
 # Bounds that keep a proposal at a few milliseconds: configurations that are predicted, points
 # that the model knows, and points that its hyperparameters are fitted to.
 _MAX_PREDICTED, _MAX_KNOWN, _MAX_FITTED = 5000, 300, 150
 _CENTRES = 5  # of the best, whose neighbours are always among the predicted
 _ROOT_FLOOR = 0.01
-_NOTHING = 1e-12
+_MIN_GAIN = 1e-12
 _erfc = np.vectorize(erfc, otypes=[float])
 
 
-class Guided:
+class GuidedSearch:
     """Expected improvement over a Gaussian process.
 
     ``expected_ns`` is the cost model's time of each configuration, where there is one: the process
@@ -62,21 +62,21 @@ class Guided:
         left = history.untried
         if not left.size:
             return None
-        if len(history) < _FIRST or history.best is None:
-            return self._first(history, left)
+        if len(history) < _INITIAL_TRIALS or history.best is None:
+            return self._propose_initial(history, left)
         values, offset = self._values(history)
-        posterior = self._updated(history, values, offset)
+        posterior = self._update_posterior(history, values, offset)
         known = self._predicted[posterior.known]
         mean, deviation = posterior.predict(values[known] - offset[known])
         best = float(values[history.tried].min())
         gain = expected_improvement(mean + offset[self._predicted], deviation, best)
-        if gain.max() < _NOTHING:  # nothing better is in sight: look where least is known
+        if gain.max() < _MIN_GAIN:  # nothing better is in sight: look where least is known
             gain = deviation
         gain[[self._place[i] for i in history.tried if i in self._place]] = -1.0
         chosen = int(gain.argmax())
         return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(left[0])
 
-    def _first(self, history: History, left: Indices) -> int:
+    def _propose_initial(self, history: History, left: Indices) -> int:
         """A first look: the cost model's favourites, or far from all that was tried."""
         if self._expected is not None and len(history) % 2 == 0:
             return int(left[int(self._expected[left].argmin())])
@@ -88,7 +88,9 @@ class Guided:
 
     # ---- the model
 
-    def _updated(self, history: History, values: Floats, offset: Floats) -> surrogate.Posterior:
+    def _update_posterior(
+        self, history: History, values: Floats, offset: Floats
+    ) -> surrogate.Posterior:
         """The posterior of all that was tried; now and then with new hyperparameters."""
         tried = set(history.tried)
         fresh = [index for index in history.tried if index not in self._absorbed]
@@ -99,22 +101,22 @@ class Guided:
         if self._posterior is None or len(history) >= self._refit_at or not grows:
             self._refit_at = len(history) + max(1, len(history) // 10)
             self._absorbed = tried
-            return self._refitted(history, values - offset)
+            return self._refit_posterior(history, values - offset)
         for index in fresh:
             self._posterior.add(self._place[index])
         self._absorbed = tried
         return self._posterior
 
-    def _refitted(self, history: History, residuals: Floats) -> surrogate.Posterior:
+    def _refit_posterior(self, history: History, residuals: Floats) -> surrogate.Posterior:
         tried = np.array(history.tried)
         order = tried[np.argsort(residuals[tried], kind="stable")]
-        fitted = self._some(order, _MAX_FITTED)
+        fitted = self._subsample(order, _MAX_FITTED)
         values = residuals[fitted]
         values = (values - values.mean()) / (values.std() + 1e-9)
-        self._hyperparameters = surrogate.improve(
+        self._hyperparameters = surrogate.fit_hyperparameters(
             self._points[fitted], values, self._hyperparameters, self._rng
         )
-        known = self._some(order, _MAX_KNOWN)
+        known = self._subsample(order, _MAX_KNOWN)
         self._predicted = self._candidates(history, order, known)
         self._place = {int(index): place for place, index in enumerate(self._predicted)}
         places = np.array([self._place[int(index)] for index in known])
@@ -122,7 +124,7 @@ class Guided:
         self._posterior = surrogate.Posterior(points, places, self._hyperparameters)
         return self._posterior
 
-    def _some(self, order: Indices, most: int) -> Indices:
+    def _subsample(self, order: Indices, most: int) -> Indices:
         """All, or the better half of ``most`` with as many of the rest, drawn."""
         if len(order) <= most:
             return order

@@ -10,11 +10,13 @@ import numpy as np
 
 from scheduler.outcome import UserError
 from scheduler.tuning.space import Space
-from scheduler.tuning.strategies.guided import Guided
-from scheduler.tuning.strategies.simple import Exhaustive, LocalSearch, RandomSearch
+from scheduler.tuning.strategies.guided import GuidedSearch
+from scheduler.tuning.strategies.simple import ExhaustiveSearch, LocalSearch, RandomSearch
 from scheduler.tuning.strategies.strategy import Strategy
 
-Make: TypeAlias = Callable[[Space, np.random.Generator, Sequence[float] | None], Strategy]
+StrategyFactory: TypeAlias = Callable[
+    [Space, np.random.Generator, Sequence[float] | None], Strategy
+]
 """A strategy for a space, from a random generator and the cost model's time of each configuration
 in nanoseconds (None without a cost model)."""
 
@@ -24,19 +26,21 @@ class StrategyRow:
     """A strategy that can be chosen; ``summary`` is one line for people."""
 
     summary: str
-    make: Make
+    make: StrategyFactory
 
 
 STRATEGIES: Mapping[str, StrategyRow] = {
-    "guided": StrategyRow("a Gaussian process over the space, and the cost model", Guided),
+    "guided": StrategyRow("a Gaussian process over the space, and the cost model", GuidedSearch),
     "local": StrategyRow("iterated local search", lambda space, rng, _: LocalSearch(space, rng)),
     "random": StrategyRow("a random order", lambda space, rng, _: RandomSearch(space, rng)),
-    "exhaustive": StrategyRow("the order in which candidates are offered", lambda *_: Exhaustive()),
+    "exhaustive": StrategyRow(
+        "the order in which candidates are offered", lambda *_: ExhaustiveSearch()
+    ),
 }
 DEFAULT_STRATEGY = "guided"
 
 
-def strategy_named(name: str) -> StrategyRow:
+def find_strategy(name: str) -> StrategyRow:
     """The row of that name. Raises ``UserError`` that lists the names there are."""
     row = STRATEGIES.get(name)
     if row is None:

@@ -8,7 +8,7 @@ from scheduler.tuning.space import Space
 from scheduler.tuning.strategies.strategy import History
 
 
-class Exhaustive:
+class ExhaustiveSearch:
     """Every configuration, in the space's order."""
 
     def propose(self, history: History) -> int | None:

@@ -29,14 +29,14 @@ METHOD = (
     "share of the variance of log time that lies between a parameter's values"
     " (adjusted R², epsilon squared)"
 )
-FEWEST = 12  # trials with a time, below which nothing is computed
+MIN_TRIALS = 12  # trials with a time, below which nothing is computed
 _SPARE = 5  # trials beyond the number of values that a share is estimated from
 _SHUFFLES = 99
 _SEED = 20  # the same shuffles for everybody
-_CHANCE = 0.95
+_CHANCE_QUANTILE = 0.95
 _MOST_PAIRS = 5
-_LEAST = 0.005  # of the variance: less of an interaction is of no interest
-_TIED = 0.7  # Cramer's V from which on two parameters are hardly told from each other
+_MIN_INTERACTION = 0.005  # of the variance: less of an interaction is of no interest
+_TIE_THRESHOLD = 0.7  # Cramer's V from which on two parameters are hardly told from each other
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ class Importance:
 def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Importance:
     """Of each trial its time (any unit, above 0) and of each parameter the place of its value."""
     n = len(times)
-    if n < FEWEST:
-        return Importance(n, missing=f"{n} trials have a time: {FEWEST} are the fewest for it")
-    levels = {name: _compact(places) for name, places in codes.items()}
+    if n < MIN_TRIALS:
+        return Importance(n, missing=f"{n} trials have a time: {MIN_TRIALS} are the fewest for it")
+    levels = {name: _compact_codes(places) for name, places in codes.items()}
     levels = {name: one for name, one in levels.items() if one.max() > 0}
     y = np.log(np.asarray(times, dtype=np.float64))
     y -= y.mean()
@@ -97,20 +97,20 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
         return Importance(n, missing="no parameter differs among the trials that have a time")
     if float(y @ y) < 1e-18:
         return Importance(n, missing="all trials took the same time")
-    shuffled = _shuffled(y)
+    shuffled = _permutations(y)
     usable = {name: one for name, one in levels.items() if n - (one.max() + 1) >= _SPARE}
-    found = {name: _explained(one, shuffled) for name, one in usable.items()}
-    chance = _level([shares[1:] for shares in found.values()])
+    found = {name: _explained_share(one, shuffled) for name, one in usable.items()}
+    chance = _chance_level([shares[1:] for shares in found.values()])
     shares = [
         _share(name, int(one.max()) + 1, found.get(name), chance) for name, one in levels.items()
     ]
     shares.sort(key=lambda one: (one.share is None, -(one.share or 0.0), one.name))
-    left, rank = _left(list(usable.values()), y) if usable else (y, 0)
+    left, rank = _additive_residuals(list(usable.values()), y) if usable else (y, 0)
     return Importance(
         n=n,
         shares=tuple(shares),
         chance=chance,
-        together=_together(left, rank, y) if usable else None,
+        together=_additive_share(left, rank, y) if usable else None,
         interactions=_interactions(usable, left, rank, y),
         ties=_ties(levels),
     )
@@ -123,13 +123,13 @@ def _share(name: str, values: int, shares: Floats | None, chance: float | None) 
     return Share(name, own, values, beyond_chance=own > chance)
 
 
-def _compact(places: Sequence[int]) -> Ints:
+def _compact_codes(places: Sequence[int]) -> Ints:
     """Places among the values that occur: 0 to their number less one."""
     inverse: Ints = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)[1]
     return inverse
 
 
-def _shuffled(y: Floats) -> Floats:
+def _permutations(y: Floats) -> Floats:
     """The values as they are, then shuffled: a row each."""
     rng = np.random.default_rng(_SEED)
     return np.vstack([y, rng.permuted(np.tile(y, (_SHUFFLES, 1)), axis=1)])
@@ -142,25 +142,25 @@ def _sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
     return sums, member.sum(axis=0)
 
 
-def _adjusted(explained: Floats, total: float, n: int, groups: int) -> Floats:
+def _adjusted_r2(explained: Floats, total: float, n: int, groups: int) -> Floats:
     """Adjusted R squared of sums of squares that ``groups`` means explain."""
     left: Floats = 1.0 - explained / total
     result: Floats = 1.0 - left * (n - 1) / max(1, n - groups)
     return result
 
 
-def _explained(groups: Ints, rows: Floats) -> Floats:
+def _explained_share(groups: Ints, rows: Floats) -> Floats:
     """Of each row (centred) the adjusted share that the groups' means explain."""
     sums, counts = _sums(groups, rows)
     total = float(rows[0] @ rows[0])
-    return _adjusted((sums**2 / counts).sum(axis=1), total, rows.shape[1], len(counts))
+    return _adjusted_r2((sums**2 / counts).sum(axis=1), total, rows.shape[1], len(counts))
 
 
-def _level(rows: Sequence[Floats]) -> float | None:
+def _chance_level(rows: Sequence[Floats]) -> float | None:
     """What the largest of each shuffle stays below in 95 of 100."""
     if not rows:
         return None
-    return max(0.0, float(np.quantile(np.max(rows, axis=0), _CHANCE)))
+    return max(0.0, float(np.quantile(np.max(rows, axis=0), _CHANCE_QUANTILE)))
 
 
 def _dummies(levels: Sequence[Ints]) -> Floats:
@@ -170,19 +170,19 @@ def _dummies(levels: Sequence[Ints]) -> Floats:
     return np.hstack(columns)
 
 
-def _left(levels: Sequence[Ints], y: Floats) -> tuple[Floats, int]:
+def _additive_residuals(levels: Sequence[Ints], y: Floats) -> tuple[Floats, int]:
     """What the best sum of a part for each parameter leaves of the values, and its rank."""
     matrix = _dummies(levels)
     fitted, _, rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
     return y - matrix @ fitted, int(rank)
 
 
-def _together(left: Floats, rank: int, y: Floats) -> float | None:
+def _additive_share(left: Floats, rank: int, y: Floats) -> float | None:
     if len(y) - rank < _SPARE:
         return None
     total = float(y @ y)
     explained = np.asarray([total - float(left @ left)])
-    return max(0.0, float(_adjusted(explained, total, len(y), rank)[0]))
+    return max(0.0, float(_adjusted_r2(explained, total, len(y), rank)[0]))
 
 
 def _interactions(
@@ -192,22 +192,22 @@ def _interactions(
     first; ``left`` is what a part for each parameter leaves."""
     if len(levels) < 2 or len(y) - rank < _SPARE:
         return ()
-    rows, total = _shuffled(left), float(y @ y)
+    rows, total = _permutations(left), float(y @ y)
     found: list[tuple[tuple[str, str], Floats]] = []
     for one, other in combinations(levels, 2):
-        gains = _gain(levels[one], levels[other], rows, total)
+        gains = _interaction_gain(levels[one], levels[other], rows, total)
         if gains is not None:
             found.append(((one, other), gains))
-    chance = _level([gains[1:] for _, gains in found])
+    chance = _chance_level([gains[1:] for _, gains in found])
     if chance is None:
         return ()
-    least = max(chance, _LEAST)
+    least = max(chance, _MIN_INTERACTION)
     above = [Interaction(names, float(gains[0])) for names, gains in found if gains[0] > least]
     above.sort(key=lambda one: -one.share)
     return tuple(above[:_MOST_PAIRS])
 
 
-def _gain(one: Ints, other: Ints, rows: Floats, total: float) -> Floats | None:
+def _interaction_gain(one: Ints, other: Ints, rows: Floats, total: float) -> Floats | None:
     """Of each row what the combinations explain beyond a part for each, less what as many explain
     by chance, as a share of the ``total``; None where too few trials are left beyond the
     combinations, or these have nothing beyond the parts."""
@@ -236,7 +236,10 @@ def _ties(levels: Mapping[str, Ints]) -> tuple[Tie, ...]:
         for one, other in combinations(levels, 2)
     )
     return tuple(
-        sorted((tie for tie in found if tie.association >= _TIED), key=lambda tie: -tie.association)
+        sorted(
+            (tie for tie in found if tie.association >= _TIE_THRESHOLD),
+            key=lambda tie: -tie.association,
+        )
     )
 
 

@@ -22,7 +22,7 @@ class Parameter:
     is_number: bool
 
 
-def parameters(
+def varying_parameters(
     configs: Sequence[Mapping[str, ConfigValue]],
     others: Sequence[Mapping[str, ConfigValue]] = (),
 ) -> tuple[Parameter, ...]:

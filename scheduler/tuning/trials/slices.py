@@ -12,7 +12,7 @@ from scheduler.tuning.trials.parameters import Parameter
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What became of a trial: the place of it among the trials, its time (any unit; None where it
     has none) and its state."""
 
@@ -22,7 +22,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Group:
+class TrialGroup:
     """Trials with the same values: ``n`` of them have a time, of which these are the least, the
     quartiles and the most; ``best_trial`` is the place of the fastest. ``others`` counts those
     without a time by their state."""
@@ -38,11 +38,11 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Value:
+class SliceValue:
     """A value of a parameter, and the trials that have it."""
 
     value: str
-    group: Group
+    group: TrialGroup
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Slice:
     """A parameter, value by value."""
 
     name: str
-    values: tuple[Value, ...]
+    values: tuple[SliceValue, ...]
 
 
 @dataclass(frozen=True)
@@ -62,42 +62,45 @@ class Grid:
     down: str
     columns: tuple[str, ...]
     rows: tuple[str, ...]
-    cells: tuple[tuple[Group | None, ...], ...]
+    cells: tuple[tuple[TrialGroup | None, ...], ...]
 
 
-def group(outcomes: Sequence[Outcome]) -> Group:
+def summarize_group(outcomes: Sequence[TrialOutcome]) -> TrialGroup:
     """What these trials have in common."""
     timed = [(one.time, one.trial) for one in outcomes if one.time is not None]
     others = Counter(one.state for one in outcomes if one.time is None)
     if not timed:
-        return Group(others=dict(others))
+        return TrialGroup(others=dict(others))
     best, best_trial = min(timed)
     times = [time for time, _ in timed]
     lower, median, upper = (float(one) for one in np.quantile(times, (0.25, 0.5, 0.75)))
-    return Group(
+    return TrialGroup(
         len(timed), best, lower, median, upper, max(times), best_trial, dict(sorted(others.items()))
     )
 
 
-def slice_of(parameter: Parameter, outcomes: Sequence[Outcome]) -> Slice:
+def slice_of(parameter: Parameter, outcomes: Sequence[TrialOutcome]) -> Slice:
     """The trials by a parameter's values; ``outcomes`` in the order of its ``codes``."""
-    found: dict[int, list[Outcome]] = defaultdict(list)
+    found: dict[int, list[TrialOutcome]] = defaultdict(list)
     for code, outcome in zip(parameter.codes, outcomes, strict=True):
         found[code].append(outcome)
     return Slice(
         parameter.name,
-        tuple(Value(text, group(found[code])) for code, text in enumerate(parameter.values)),
+        tuple(
+            SliceValue(text, summarize_group(found[code]))
+            for code, text in enumerate(parameter.values)
+        ),
     )
 
 
-def grid_of(across: Parameter, down: Parameter, outcomes: Sequence[Outcome]) -> Grid:
+def grid_of(across: Parameter, down: Parameter, outcomes: Sequence[TrialOutcome]) -> Grid:
     """The trials by two parameters' values."""
-    found: dict[tuple[int, int], list[Outcome]] = defaultdict(list)
+    found: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
     for column, row, outcome in zip(across.codes, down.codes, outcomes, strict=True):
         found[row, column].append(outcome)
     cells = tuple(
         tuple(
-            group(found[row, column]) if (row, column) in found else None
+            summarize_group(found[row, column]) if (row, column) in found else None
             for column in range(len(across.values))
         )
         for row in range(len(down.values))

@@ -13,7 +13,7 @@ import numpy as np
 import ruptures
 from otava.analysis import compute_change_points
 
-from scheduler.stats.changes import Level, append
+from scheduler.stats.changes import Level, append_value
 from scheduler.stats.settings import Settings
 from tests.benchmarks.changes import perfherder
 from tests.benchmarks.changes.series import Array
@@ -40,7 +40,7 @@ class Kiln(Stream):
         self.level = Level()
 
     def append(self, value: float, revision: str) -> list[int]:
-        self.level, detection = append(self.level, value, revision)
+        self.level, detection = append_value(self.level, value, revision)
         return [detection.change.index] if detection.change is not None else []
 
 

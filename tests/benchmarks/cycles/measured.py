@@ -19,7 +19,7 @@ from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.cycles.kernel_file import model_file, read_kernels
-from scheduler.cycles.launches.reading import read_launch
+from scheduler.cycles.launches.parser import read_launch
 from tests.benchmarks.cycles.h200 import ELEMENTS, SHARED, STRIDED, THREADS
 from tests.support.kernels_of_others import DATA, FOLDER
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from scheduler import samples
 from scheduler.build.cache import CodeCache
 from scheduler.bundle.reader import read
-from scheduler.cycles.bundles import modelled_kernels
-from scheduler.cycles.facade import TARGETS
+from scheduler.cycles.bundles import model_bundle
+from scheduler.cycles.kernel_model import TARGETS
 from scheduler.ir.bindings import hint_bindings
 from scheduler.targets import boards, find
 from tests.benchmarks.printing import say
@@ -53,7 +53,7 @@ def modelled(task: tuple[Path, str, str]) -> list[Modelled]:
     sizes = hint_bindings(bundle.manifest.symbols)
     found = []
     begin = time.process_time()
-    for name, _, report in modelled_kernels(bundle, find(target), boards(target)[0], sizes):
+    for name, _, report in model_bundle(bundle, find(target), boards(target)[0], sizes):
         seconds = time.process_time() - begin
         unknown = ", ".join(f"{each} ({count})" for each, count in report.unknown.items())
         found.append(Modelled(model, target, name, seconds, unknown))

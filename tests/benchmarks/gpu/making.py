@@ -30,10 +30,10 @@ from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
-from scheduler.tuning.tuner import Chosen
+from scheduler.tuning.tuner import ChosenConfig
 from tests.benchmarks.gpu.problem import Loaded
 
 
@@ -119,7 +119,7 @@ def mixed(
 def tuned(plan: Schedule, shop: Shop, device: DeviceInfo, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
     problems = _problems(plan, shop)
-    pool = Compilers(shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT)
+    pool = LocalCompilePool(shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT)
     meter = Meter(Budget(seconds * len(problems)))
     found = tune(plan, problems, device, pool, meter, SearchOptions())
     return _chooser(plan, shop, found.configs)
@@ -129,7 +129,7 @@ def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline
     """The same by what was recorded of the graph at these sizes, for this target; None where that
     is nothing."""
     graph, bindings = plan.lowered.graph, hint_bindings(plan.lowered.graph.symbols)
-    configs: dict[str, Chosen] = {}
+    configs: dict[str, ChosenConfig] = {}
     nodes = {problem.node.name: problem.nodes for problem in _problems(plan, shop)}
     for known, run in ((file, run) for file in results for run in file.runs):
         if (run.graph.digest, run.target, run.bindings) != (
@@ -141,7 +141,7 @@ def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline
         for task in run.tasks:
             for chosen in (one for one in task.candidates if one.chosen):
                 template = known.kernels[chosen.kernel].template
-                again = Chosen(template, chosen.config)
+                again = ChosenConfig(template, chosen.config)
                 configs |= dict.fromkeys(nodes.get(task.node, ()), again)
     return _chooser(plan, shop, configs) if configs else None
 
@@ -151,7 +151,7 @@ def _problems(plan: Schedule, shop: Shop) -> tuple[TuningProblem, ...]:
     return find_problems(plan, backend, shop.target, hint_bindings(plan.lowered.graph.symbols), [])
 
 
-def _chooser(plan: Schedule, shop: Shop, configs: Mapping[str, Chosen]) -> pipeline.Chooser:
+def _chooser(plan: Schedule, shop: Shop, configs: Mapping[str, ChosenConfig]) -> pipeline.Chooser:
     backend = pipeline.scheduling(plan, (shop.target,))
 
     def choose(node: SchedulerNode) -> TemplateCaller | None:

@@ -91,7 +91,7 @@ def test_a_range_is_compared_as_its_samples_would_be() -> None:
     """Five samples whose values were rolled up say as much as the five did."""
     samples = np.random.default_rng(5).lognormal(size=5)
     of_samples = ratios.medians([samples])
-    of_range = ratios.of_intervals([rank_interval(samples.tolist())])
+    of_range = ratios.medians_from_intervals([rank_interval(samples.tolist())])
     assert of_range.logs == pytest.approx(of_samples.logs)
     assert of_range.errors == pytest.approx(of_samples.errors)
 

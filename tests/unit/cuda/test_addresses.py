@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from scheduler.isa.cuda.addresses import hazards
-from scheduler.isa.cuda.lanes import known, states
+from scheduler.isa.cuda.access_hazards import access_hazards
+from scheduler.isa.cuda.lane_values import register_value, states
 from scheduler.isa.cuda.reader import READER
 from scheduler.isa.hazards import HazardKind
 from tests.unit.cuda.conftest import SampleBuild
@@ -57,7 +57,7 @@ ROWS = (
     ],
 )
 def test_passes_of_the_banks(instructions: tuple[str, ...], passes: str) -> None:
-    found = hazards(function_of(*instructions, "EXIT"))
+    found = access_hazards(function_of(*instructions, "EXIT"))
     assert [passes in one.text for one in found] == ([True] if passes else [])
     assert all(one.hazard is HazardKind.BANK_CONFLICTS for one in found)
 
@@ -79,25 +79,25 @@ def test_passes_of_the_banks(instructions: tuple[str, ...], passes: str) -> None
     ],
 )
 def test_sectors_of_global_memory(instructions: tuple[str, ...], sectors: str) -> None:
-    found = hazards(function_of("LDC.64 R4, c[0x0][0x218]", *instructions, "EXIT"))
+    found = access_hazards(function_of("LDC.64 R4, c[0x0][0x218]", *instructions, "EXIT"))
     assert [sectors in one.text for one in found] == ([True] if sectors else [])
     assert all(one.hazard is HazardKind.UNCOALESCED for one in found)
 
 
 def test_nothing_is_said_of_an_address_that_is_not_known() -> None:
     strided = ("IMAD.SHL.U32 R1, R0, 0x80, RZ", "LDS R2, [R1]")
-    assert hazards(function_of(THREAD, *strided, "EXIT"))
+    assert access_hazards(function_of(THREAD, *strided, "EXIT"))
     for unknown in ("LDG.E R0, desc[UR4][R6.64]", "SHFL.IDX PT, R0, R0, R5, 0x1f", "LDS R0, [R9]"):
-        assert hazards(function_of(THREAD, unknown, *strided, "EXIT")) == ()
+        assert access_hazards(function_of(THREAD, unknown, *strided, "EXIT")) == ()
     # Times a stride that is an argument.
-    assert hazards(function_of(THREAD, "IMAD R1, R0, UR4, RZ", "LDS R2, [R1]", "EXIT")) == ()
+    assert access_hazards(function_of(THREAD, "IMAD R1, R0, UR4, RZ", "LDS R2, [R1]", "EXIT")) == ()
     # Written in some threads, read in others.
     mixed = ("@P0 IMAD.SHL.U32 R1, R0, 0x80, RZ", "LDS R2, [R1]")
-    assert hazards(function_of(THREAD, "IMAD.MOV R1, RZ, RZ, R0", *mixed, "EXIT")) == ()
+    assert access_hazards(function_of(THREAD, "IMAD.MOV R1, RZ, RZ, R0", *mixed, "EXIT")) == ()
     guarded = ("@P0 IMAD.SHL.U32 R1, R0, 0x80, RZ", "@P0 LDS R2, [R1]")
-    assert len(hazards(function_of(THREAD, *guarded, "EXIT"))) == 1
+    assert len(access_hazards(function_of(THREAD, *guarded, "EXIT"))) == 1
     renewed = (guarded[0], "ISETP.GE.AND P0, PT, R0, 0x8, PT", guarded[1])
-    assert hazards(function_of(THREAD, *renewed, "EXIT")) == ()
+    assert access_hazards(function_of(THREAD, *renewed, "EXIT")) == ()
 
 
 def test_a_loop_moves_all_threads_alike() -> None:
@@ -105,7 +105,7 @@ def test_a_loop_moves_all_threads_alike() -> None:
         *(THREAD, "IMAD.SHL.U32 R1, R0, 0x8, RZ", ".L_x_0:", "LDS R2, [R1]", "VIADD R1, R1, 0x100"),
         *("@P0 BRA `(.L_x_0)", "EXIT"),
     )
-    (hazard,) = hazards(function)
+    (hazard,) = access_hazards(function)
     assert hazard.lines == (function.instructions[2].line,)
     other = function_of(
         *(
@@ -117,7 +117,7 @@ def test_a_loop_moves_all_threads_alike() -> None:
         ),
         *("@P0 BRA `(.L_x_0)", "EXIT"),
     )
-    assert hazards(other) == ()
+    assert access_hazards(other) == ()
 
 
 @pytest.mark.full(but=["addmm_f16"])
@@ -130,5 +130,7 @@ def test_where_real_kernels_read_shared_memory_is_known(
     reads = {n for n, one in enumerate(function.instructions) if one.mnemonic.startswith("LDS")}
     before = states(function, reads)
     registers = {n: re.findall(r"\[R(\d+)", function.instructions[n].operands) for n in reads}
-    known_ones = [n for n in reads if registers[n] and known(before[n], registers[n][0], "")]
+    known_ones = [
+        n for n in reads if registers[n] and register_value(before[n], registers[n][0], "")
+    ]
     assert 2 * len(known_ones) > len(reads)

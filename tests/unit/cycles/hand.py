@@ -10,7 +10,7 @@ from scheduler import targets
 from scheduler.cycles.constants import End, machine
 from scheduler.cycles.decode import decode
 from scheduler.cycles.paths import BlockPaths, paths_of
-from scheduler.cycles.unit import Outcome, Setting, Unit
+from scheduler.cycles.unit import MemoryShare, Unit, UnitResult
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 from scheduler.isa.rocm.reader import GPU
@@ -61,12 +61,12 @@ def run(
     memory: float = 8.0,
     timeline: int = 0,
     code_lines: int = 512,
-) -> Outcome:
+) -> UnitResult:
     """Some equal blocks on one unit."""
     function = function_of(text)
     rates = machine(targets.find(target)).at(end)
     decoded = decode(function, target, rates)
     paths = paths_of(function, decoded, traces, target, rates, {})
-    setting = Setting(memory, rates.l2_bytes_cycle, rates.l1_bytes // rates.line, code_lines)
+    setting = MemoryShare(memory, rates.l2_bytes_cycle, rates.l1_bytes // rates.line, code_lines)
     unit = Unit(decoded, rates, setting, resident, timeline)
     return unit.run([paths.paths] * blocks)

@@ -15,7 +15,7 @@ RDNA = ("gfx1100", "gfx1201")
 
 
 def factor(processor: str, addresses: list[int], width: int, *, reads: bool = True) -> float:
-    return banks.served(processor, access(addresses, width), reads=reads).factor
+    return banks.access_cost(processor, access(addresses, width), reads=reads).factor
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_mi355x_writes_meet_32_banks() -> None:
     ],
 )
 def test_what_was_measured_on_an_mi300x(width: int, bytes_apart: int, cycles: int) -> None:
-    found = banks.served(
+    found = banks.access_cost(
         "gfx942", access([bytes_apart * lane for lane in range(64)], width), reads=True
     )
     assert found.cycles == cycles
@@ -70,10 +70,10 @@ def test_wide_reads_go_by_their_own_groups_and_wide_writes_in_order() -> None:
     ]
     lanes = sorted(together)
     alone = access([addresses[lane] for lane in lanes], 16, lanes)
-    assert banks.served("gfx942", alone, reads=True).cycles == 8
-    assert banks.served("gfx942", alone, reads=False).cycles == 4 + 4
-    assert banks.served("gfx1100", alone, reads=True).cycles == 8
-    assert banks.served("gfx1201", alone, reads=True).cycles == 4 + 4
+    assert banks.access_cost("gfx942", alone, reads=True).cycles == 8
+    assert banks.access_cost("gfx942", alone, reads=False).cycles == 4 + 4
+    assert banks.access_cost("gfx1100", alone, reads=True).cycles == 8
+    assert banks.access_cost("gfx1201", alone, reads=True).cycles == 4 + 4
 
 
 def rows(pitch: int, swizzle: bool = False) -> list[int]:
@@ -107,19 +107,19 @@ def test_the_same_word_is_broadcast_also_within_wider_accesses() -> None:
 
 def test_atomics_on_one_word_go_one_by_one() -> None:
     one = access([0] * 64, 4)
-    assert banks.served("gfx942", one, reads=True, atomic=True).cycles == 64
+    assert banks.access_cost("gfx942", one, reads=True, atomic=True).cycles == 64
 
 
 def test_both_addresses_count() -> None:
     first = access([8 * lane for lane in range(64)], 8)
     both = type(first)(first.addresses, first.lanes, 8, second=first.addresses + 512)
-    assert banks.served("gfx942", both, reads=True) == banks.Served(8, 8)
+    assert banks.access_cost("gfx942", both, reads=True) == banks.BankCost(8, 8)
 
 
 def test_lanes_that_are_off_do_not_conflict() -> None:
-    assert banks.served("gfx942", access([0, 128 * 5], 4, [0, 40]), reads=True).factor == 1
-    assert banks.served("gfx942", access([0, 128 * 5], 4, [0, 20]), reads=True).factor == 2
-    assert banks.served("gfx942", access([], 4), reads=True).cycles == 1
+    assert banks.access_cost("gfx942", access([0, 128 * 5], 4, [0, 40]), reads=True).factor == 1
+    assert banks.access_cost("gfx942", access([0, 128 * 5], 4, [0, 20]), reads=True).factor == 2
+    assert banks.access_cost("gfx942", access([], 4), reads=True).cycles == 1
 
 
 @given(st.lists(st.integers(0, 4095), min_size=64, max_size=64), st.sampled_from([4, 8, 16]))
@@ -127,7 +127,7 @@ def test_cycles_are_those_of_the_fullest_bank_of_each_group(words: list[int], wi
     """Against the rule, written down lane by lane."""
     addresses = [word * width for word in words]
     for processor in ("gfx942", "gfx950"):
-        rule = banks.rule(processor, width, reads=True)
+        rule = banks.bank_rule(processor, width, reads=True)
         assert sorted(lane for group in rule.groups for lane in group) == list(range(64))
         expected = 0
         for group in rule.groups:
@@ -157,4 +157,4 @@ def test_a_wave_of_mi355x_is_read_at_once_and_written_by_halves(
 ) -> None:
     """64 banks give a wave's words in one cycle; those that are written meet 32."""
     one = access([4 * words * lane for lane in range(64)], 4)
-    assert banks.served("gfx950", one, reads=reads).cycles == cycles
+    assert banks.access_cost("gfx950", one, reads=reads).cycles == cycles

@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 
 from scheduler.cycles import constants
-from scheduler.cycles.table import DOCUMENT, ESTIMATE, MEANINGS, renewed, rows
+from scheduler.cycles.constants_table import (
+    DOCUMENT,
+    ESTIMATE,
+    MEANINGS,
+    constant_rows,
+    update_document,
+)
 
 
 def test_the_table_is_current() -> None:
     document = DOCUMENT.read_text()
-    assert document == renewed(document), "run python -m scheduler.cycles.table"
+    assert document == update_document(document), "run python -m scheduler.cycles.constants_table"
 
 
 def test_each_constant_is_explained_and_has_a_named_source_or_says_that_it_has_none() -> None:
-    assert {name for name, _, _ in rows()} == set(MEANINGS)
+    assert {name for name, _, _ in constant_rows()} == set(MEANINGS)
     listed = re.findall(r"\*([^*]+)\*:?", constants.__doc__ or "")
     named = {name.replace("CDNA 2/3/4 ", "") for name in listed}
-    for name, _, constant in rows():
+    for name, _, constant in constant_rows():
         assert constant.unit, name
         is_estimate = constant.source.startswith(ESTIMATE)
         assert is_estimate or any(source in constant.source for source in named), name

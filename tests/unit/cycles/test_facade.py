@@ -13,11 +13,11 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.codegen.kernel import Launch as RenderedLaunch
-from scheduler.cycles import record
-from scheduler.cycles.facade import TARGETS, Limits, model_kernel
+from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, model_file
-from scheduler.cycles.launches.reading import read_launch
-from scheduler.cycles.problem import launches_at
+from scheduler.cycles.kernel_model import TARGETS, Limits, model_kernel
+from scheduler.cycles.launch_inputs import prepare_launches
+from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.report import Pipe, Report
 from scheduler.cycles.sentence import MEMORY_LIMIT
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
@@ -65,7 +65,7 @@ def modelled(
             tensor("d", "f32", m, n, output=True),
         )
     request = BenchmarkRequest(symbol_name, symbol_name, target, (*tensors, *scalars), sizes)
-    launches, memory = launches_at([launch], request)
+    launches, memory = prepare_launches([launch], request)
     board = targets.boards(target)[0]
     return model_kernel(
         *(listing, targets.find(target), board, launches, memory), kernel=symbol_name, sizes=sizes
@@ -121,7 +121,7 @@ def test_fewer_units_are_never_faster(cache: CodeCache, toolchain: Toolchain) ->
     times = []
     for board in sorted(targets.boards("gfx90a"), key=lambda each: each.compute_units):
         request = BenchmarkRequest("add", "add", "gfx90a", args, {"n": n})
-        launches, memory = launches_at([launch], request)
+        launches, memory = prepare_launches([launch], request)
         report = model_kernel(
             *(listing, targets.find("gfx90a"), board, launches, memory), kernel="add", sizes={}
         )
@@ -131,8 +131,8 @@ def test_fewer_units_are_never_faster(cache: CodeCache, toolchain: Toolchain) ->
 
 def test_a_report_is_kept_as_json(cache: CodeCache, toolchain: Toolchain) -> None:
     report = modelled(ADD, "gfx942", cache, toolchain, n=4096)
-    assert record.read(record.write(report)) == report
-    json.loads(record.write(report))
+    assert report_json.read(report_json.write(report)) == report
+    json.loads(report_json.write(report))
 
 
 def test_it_is_the_same_each_time(cache: CodeCache, toolchain: Toolchain) -> None:

@@ -12,9 +12,9 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
+from scheduler.cycles.coalescing import transfers
 from scheduler.cycles.kernel_file import read_kernels
-from scheduler.cycles.launches.reading import read_launch
-from scheduler.cycles.lines import transfers
+from scheduler.cycles.launches.parser import read_launch
 from scheduler.isa.rocm.objects import disassembler
 from scheduler.outcome import UserError
 from tests.benchmarks.cycles.h200 import SHARED, STRIDED

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from scheduler import targets
 from scheduler.cycles.kernel_file import read_kernels
-from scheduler.cycles.launches.placing import placed
-from scheduler.cycles.launches.reading import LaunchText, read_launch
+from scheduler.cycles.launches.binding import bind_launch
+from scheduler.cycles.launches.parser import LaunchSpec, read_launch
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of
-from scheduler.isa.rocm.emulator.start import kernarg
+from scheduler.isa.rocm.emulator.wave_init import kernarg_segment
 from scheduler.outcome import UserError
 
 GFX942 = targets.find("gfx942")
@@ -51,7 +51,7 @@ def launch(arguments: Any, **more: Any) -> str:
 
 
 def of(text: str, code: str | None = None) -> tuple[Launch, Memory]:
-    return placed(read_launch(text), program_of(code or listing(), "k"), GFX942)
+    return bind_launch(read_launch(text), program_of(code or listing(), "k"), GFX942)
 
 
 F16 = {"buffer": "float16", "shape": [16, 64]}
@@ -68,7 +68,7 @@ def test_arguments_by_position_and_by_name_are_the_same_launch() -> None:
     x, y = ordered.arguments[:2]
     assert [region.size for region in memory.regions] == [2048, 2048]
     assert [region.address for region in memory.regions] == [x, y]
-    segment = kernarg(program_of(listing(), "k"), ordered)
+    segment = kernarg_segment(program_of(listing(), "k"), ordered)
     assert struct.unpack_from("<QQif", segment) == (x, y, 7, 0.5)
 
 
@@ -159,7 +159,7 @@ STRUCTURES = (
 def segment(arguments: Any, **more: Any) -> tuple[bytes, Memory]:
     code = listing(STRUCTURES)
     made, memory = of(launch(arguments, **more), code)
-    return kernarg(program_of(code, "k"), made), memory
+    return kernarg_segment(program_of(code, "k"), made), memory
 
 
 def test_a_structure_of_numbers_of_one_size_is_a_list_of_them() -> None:
@@ -225,7 +225,7 @@ def test_offsets_and_size_of_any_structure_are_cs(members: list[tuple[str, int]]
     code = listing((("s", 0, size, "by_value"),))
     content = {"struct": [{"type": name, "value": value} for name, value in members]}
     found, _ = of(launch([content]), code)
-    read = made.from_buffer_copy(kernarg(program_of(code, "k"), found))
+    read = made.from_buffer_copy(kernarg_segment(program_of(code, "k"), found))
     assert [getattr(read, name) for name, _ in parts] == [value for _, value in members]
 
 
@@ -276,12 +276,12 @@ def test_a_listing_is_known_by_its_content(tmp_path: Any) -> None:
     file = tmp_path / "k.txt"
     file.write_text(listing())
     found = read_kernels(file, GFX942)
-    assert (found.kernels, found.one(""), found.one("k")) == (("k",), "k", "k")
+    assert (found.kernels, found.select_kernel(""), found.select_kernel("k")) == (("k",), "k", "k")
     with pytest.raises(UserError, match=r"k.txt: no kernel q; there are: k"):
-        found.one("q")
+        found.select_kernel("q")
     file.write_text(listing() + listing().replace(" k\n", " other\n"))
     with pytest.raises(UserError, match="the launch must name its function; there are: k, other"):
-        read_kernels(file, GFX942).one("")
+        read_kernels(file, GFX942).select_kernel("")
     with pytest.raises(UserError, match=r"k.txt: made for gfx942, not for gfx950"):
         read_kernels(file, targets.find("gfx950"))
     for content, says in (
@@ -296,5 +296,5 @@ def test_a_listing_is_known_by_its_content(tmp_path: Any) -> None:
 
 def test_a_launch_is_plain_data() -> None:
     text = read_launch(launch([1], sizes={"M": 4}, function="f"))
-    assert isinstance(text, LaunchText)
+    assert isinstance(text, LaunchSpec)
     assert (text.sizes, text.function, text.arguments) == ({"M": 4}, "f", (1,))

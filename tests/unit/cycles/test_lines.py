@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.cycles.lines import Transfer, transfers
+from scheduler.cycles.coalescing import Transfer, transfers
 from tests.unit.cycles.accesses import access
 
 

@@ -12,7 +12,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.bundle.writer import write
 from scheduler.commands.main import main
-from scheduler.cycles.record import from_json
+from scheduler.cycles.report_json import from_json
 from scheduler.isa.rocm.objects import disassembler
 from scheduler.outcome import UserError
 from tests.support.families import product, unary

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.cycles import record
-from scheduler.cycles.report import VERSION, Figures, LaunchReport, Reason
+from scheduler.cycles import report_json
+from scheduler.cycles.report import VERSION, InstructionFigures, LaunchReport, StallReason
 from scheduler.outcome import UserError
 from tests.support import modelled
 
@@ -20,18 +20,18 @@ LISTING = modelled.listing(
 
 def test_a_report_is_read_as_it_was_written() -> None:
     report = modelled.report(LISTING, sizes={"s0": 64}, launches=3, unknown={"v_odd_b32": 2})
-    read = record.read(record.write(report))
+    read = report_json.read(report_json.write(report))
     assert read == report
     (wait,) = [one for one in read.launches[0].instructions if one.reasons]
-    assert isinstance(wait, Figures)
+    assert isinstance(wait, InstructionFigures)
     assert isinstance(read.launches[0], LaunchReport)
-    assert all(isinstance(reason, Reason) for reason in wait.reasons)
+    assert all(isinstance(reason, StallReason) for reason in wait.reasons)
 
 
 def test_a_report_of_another_version_is_none() -> None:
     report = modelled.report(LISTING)
     with pytest.raises(UserError, match=f"version {VERSION + 1} .* this is {VERSION}"):
-        record.read(record.write(replace(report, version=VERSION + 1)))
+        report_json.read(report_json.write(replace(report, version=VERSION + 1)))
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_a_report_of_another_version_is_none() -> None:
     ],
 )
 def test_what_is_no_report_is_one_line(change: dict[str, Any], says: str) -> None:
-    data = record.to_json(modelled.report(LISTING)) | change
+    data = report_json.to_json(modelled.report(LISTING)) | change
     with pytest.raises(UserError, match=says) as caught:
-        record.read(json.dumps(data).encode())
+        report_json.read(json.dumps(data).encode())
     assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="no JSON"):
-        record.read(b"{")
+        report_json.read(b"{")

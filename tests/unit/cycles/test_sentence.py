@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from scheduler.cycles.report import Band, Figures, Limit, Pipe, Reason
-from scheduler.cycles.sentence import MEMORY_LIMIT, TIMES, sentence
+from scheduler.cycles.report import Band, InstructionFigures, Pipe, ResourceLimit, StallReason
+from scheduler.cycles.sentence import MEMORY_LIMIT, TIMES, bottleneck_sentence
 from tests.unit.cycles.hand import function_of
 
 FUNCTION = function_of(
@@ -22,51 +22,55 @@ FUNCTION = function_of(
 
 def written(
     pipes: Mapping[Pipe, float],
-    waits: Mapping[Reason, float],
+    waits: Mapping[StallReason, float],
     *,
     memory_us: float = 0.0,
-    figures: tuple[Figures, ...] = (),
+    figures: tuple[InstructionFigures, ...] = (),
     tail: float = 0.0,
     units: tuple[int, int] = (304, 304),
 ) -> str:
-    limit = Limit(MEMORY_LIMIT, Band(memory_us, memory_us, memory_us))
-    return sentence(FUNCTION, 100.0, pipes, waits, (limit,), figures, tail, units)
+    limit = ResourceLimit(MEMORY_LIMIT, Band(memory_us, memory_us, memory_us))
+    return bottleneck_sentence(FUNCTION, 100.0, pipes, waits, (limit,), figures, tail, units)
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
         (
-            written({Pipe.MEMORY: 0.1}, {Reason.GLOBAL: 0.9}, memory_us=95.0),
+            written({Pipe.MEMORY: 0.1}, {StallReason.GLOBAL: 0.9}, memory_us=95.0),
             "bound by memory (95% of the time); waves wait for global loads 90% of the time",
         ),
         (
             written(
                 {Pipe.LDS: 0.7, Pipe.MATRIX: 0.3},
-                {Reason.GLOBAL: 0.31, Reason.LDS: 0.2},
-                figures=(Figures(0, 10, 64, 200, 50, {}, conflict=1.67),),
+                {StallReason.GLOBAL: 0.31, StallReason.LDS: 0.2},
+                figures=(InstructionFigures(0, 10, 64, 200, 50, {}, conflict=1.67),),
             ),
             f"bound by LDS (70% of the time); 128-bit reads conflict {TIMES}1.67;"
             " waves wait for global loads 31% of the time",
         ),
         (
-            written({Pipe.MATRIX: 0.3, Pipe.LDS: 0.2}, {Reason.BARRIER: 0.05}),
+            written({Pipe.MATRIX: 0.3, Pipe.LDS: 0.2}, {StallReason.BARRIER: 0.05}),
             "bound by latency: matrix instructions are busy 30% of the time;"
             " a wave's own instructions take 95% of its time",
         ),
         (
-            written({Pipe.VECTOR: 0.07}, {Reason.GLOBAL: 0.5}, units=(28, 304)),
+            written({Pipe.VECTOR: 0.07}, {StallReason.GLOBAL: 0.5}, units=(28, 304)),
             "bound by vector instructions (76% of the time); 28 of 304 compute units have work;"
             " waves wait for global loads 50% of the time",
         ),
         (
             written(
                 {Pipe.VECTOR: 0.9},
-                {Reason.PIPE: 0.5},
+                {StallReason.PIPE: 0.5},
                 tail=0.25,
                 figures=(
-                    Figures(1, 4, 64, 16, 0, {}, requests=64, bytes_used=256, bytes_moved=8192),
-                    Figures(2, 4, 64, 16, 0, {}, requests=2, bytes_used=128, bytes_moved=256),
+                    InstructionFigures(
+                        1, 4, 64, 16, 0, {}, requests=64, bytes_used=256, bytes_moved=8192
+                    ),
+                    InstructionFigures(
+                        2, 4, 64, 16, 0, {}, requests=2, bytes_used=128, bytes_moved=256
+                    ),
                 ),
             ),
             "bound by vector instructions (90% of the time); loads use 3% of the bytes they move;"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.build.flags import Flags
-from scheduler.isa.diff import Change, Row, diff, summary
+from scheduler.isa.diff import Change, DiffRow, count_changes, diff
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import GEMM
@@ -27,10 +27,10 @@ def test_registers_labels_and_addresses_do_not_count(listing_of: ListingOf) -> N
     renamed = re.sub(r"\bv(\d+)\b", lambda match: f"v{255 - int(match[1])}", text)
     renamed = renamed.replace(".LBB0_", ".LBB7_").replace("offset:16", "offset:48")
     (one,), (other,) = GPU.parse(text).functions, GPU.parse(renamed).functions
-    found = summary(diff(one, other, (GPU, GPU)))
+    found = count_changes(diff(one, other, (GPU, GPU)))
     assert found[Change.SAME] + found[Change.RENAMED] == len(one.instructions)
     assert found[Change.RENAMED] > 50
-    assert summary(diff(one, one, (GPU, GPU))) == {
+    assert count_changes(diff(one, one, (GPU, GPU))) == {
         **dict.fromkeys(Change, 0),
         Change.SAME: len(one.instructions),
     }
@@ -56,14 +56,14 @@ def test_one_instruction_more_is_one_row(listing_of: ListingOf) -> None:
                                   *instructions[middle:]), {})  # fmt: skip
     rows = diff(one, longer, (GPU, GPU))
     assert [row for row in rows if row.change is not Change.SAME] == [
-        Row(Change.ADDED, None, middle)
+        DiffRow(Change.ADDED, None, middle)
     ]
 
 
 def test_flags_make_a_difference_that_is_shown(listing_of: ListingOf) -> None:
     (one,) = GPU.parse(listing_of(GEMM, "product", "gfx942")).functions
     (other,) = GPU.parse(listing_of(GEMM, "product", "gfx942", Flags(("-O1",)))).functions
-    found = summary(diff(one, other, (GPU, GPU)))
+    found = count_changes(diff(one, other, (GPU, GPU)))
     assert found[Change.SAME] + found[Change.RENAMED] > 0
     assert found[Change.ADDED] + found[Change.REMOVED] + found[Change.CHANGED] > 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.build.rocm.metadata import kernels
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, LineKind, Listing, counts
+from scheduler.isa.listing import Function, LineKind, Listing, count_kinds
 from scheduler.isa.rocm.instructions import kind_of
 from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
@@ -33,7 +33,7 @@ def test_every_instruction_of_a_kernel_is_read_and_classified(
     expected = [line.split()[0] for line in code if re.match(r"\t[a-z]\w+( |$)", line)]
     assert [each.mnemonic for each in function.instructions] == expected
     assert all(lines[each.line - 1].split()[0] == each.mnemonic for each in function.instructions)
-    found = counts(function.instructions)
+    found = count_kinds(function.instructions)
     assert Kind.OTHER not in found
     assert sum(found.values()) == len(expected)
     matrix = sum(each.startswith(("v_mfma", "v_wmma")) for each in expected)
@@ -117,8 +117,8 @@ def test_the_loop_where_the_time_goes_is_the_one_with_the_matrix_instructions(
     function = gemm(GPU.parse(listing_of(GEMM, "product", name)))
     loop = function.inner_loop()
     assert loop is not None
-    found = counts(function.of_loop(loop))
-    assert found[Kind.MATRIX] == counts(function.instructions)[Kind.MATRIX]
+    found = count_kinds(function.loop_instructions(loop))
+    assert found[Kind.MATRIX] == count_kinds(function.instructions)[Kind.MATRIX]
     assert found[Kind.LDS] > 0
 
 

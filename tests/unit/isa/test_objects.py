@@ -18,9 +18,9 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.build.rocm.metadata import kernels
 from scheduler.isa.listing import Function, Listing
 from scheduler.isa.rocm.objects import descriptor, disassembler, notes
-from scheduler.isa.rocm.objects.model import CodeObject, Limits
-from scheduler.isa.rocm.objects.offload_bundle import unbundled
-from scheduler.isa.rocm.objects.reading import read
+from scheduler.isa.rocm.objects.model import CodeObject, ReadLimits
+from scheduler.isa.rocm.objects.offload_bundle import unbundle
+from scheduler.isa.rocm.objects.reader import read_code_object
 from scheduler.isa.rocm.reader import GPU
 from scheduler.outcome import UserError
 
@@ -101,7 +101,7 @@ def test_our_own_kernels_come_out_as_the_compiler_wrote_them(
 ) -> None:
     folder = built[kind, name]
     text = (folder / "kernel.s").read_text()
-    found = read(folder / "kernel.hsaco", name)
+    found = read_code_object(folder / "kernel.hsaco", name)
     same(GPU.parse(found.listing), GPU.parse(text))
     mine, its = kernels(found.listing), kernels(text)
     assert mine.keys() == its.keys() == set(found.kernels)
@@ -132,7 +132,7 @@ def good(built: dict[tuple[str, str], Path]) -> bytes:
 def of(tmp_path: Path, content: bytes, name: str = "gfx942", **more: object) -> CodeObject:
     file = tmp_path / "k.hsaco"
     file.write_bytes(content)
-    return read(file, name, **more)  # type: ignore[arg-type]
+    return read_code_object(file, name, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.full
@@ -147,9 +147,9 @@ def test_a_code_object_in_a_bundle_is_found_by_its_target(good: bytes, tmp_path:
     with pytest.raises(UserError, match="a bundle without a code object for gfx950: it holds"):
         of(tmp_path, bundle, "gfx950")
     with pytest.raises(UserError, match="ends before its entries do"):
-        unbundled(bundle[:40], "gfx942")
+        unbundle(bundle[:40], "gfx942")
     with pytest.raises(UserError, match="compressed bundle"):
-        unbundled(b"CCOB\x02\0", "gfx942")
+        unbundle(b"CCOB\x02\0", "gfx942")
 
 
 @pytest.mark.full
@@ -172,11 +172,11 @@ def test_mistakes_are_one_line_that_names_what_is_there(good: bytes, tmp_path: P
 
 def test_bounds_hold(good: bytes, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="more than the 10 instructions"):
-        of(tmp_path, good, limits=Limits(instructions=10))
+        of(tmp_path, good, limits=ReadLimits(instructions=10))
     with pytest.raises(UserError, match="larger than the 0 MiB"):
-        of(tmp_path, good, limits=Limits(file_bytes=100))
+        of(tmp_path, good, limits=ReadLimits(file_bytes=100))
     with pytest.raises(UserError, match=r"takes longer than the 0.01 s"):
-        of(tmp_path, good, limits=Limits(seconds=0.01))
+        of(tmp_path, good, limits=ReadLimits(seconds=0.01))
 
 
 def test_bytes_that_are_no_instruction_are_said_to_be_none(good: bytes, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_broken_files_are_read_or_turned_down(seed: int, good: bytes, tmp_path: 
     if seed % 3 == 0:
         content = content[: rng.randrange(len(content))]
     try:
-        found = of(tmp_path, bytes(content), limits=Limits(seconds=20))
+        found = of(tmp_path, bytes(content), limits=ReadLimits(seconds=20))
     except UserError as error:
         assert "\n" not in str(error)
         assert "ended" not in str(error)
@@ -213,13 +213,13 @@ def test_metadata_is_bounded_and_cannot_write_lines_of_its_own() -> None:
     for _ in range(20):
         deep = {"a": deep}
     with pytest.raises(UserError, match="nested too deeply"):
-        notes.as_yaml({"amdhsa.kernels": [{".name": "k", ".args": [deep]}]}, ["k"])
+        notes.to_yaml({"amdhsa.kernels": [{".name": "k", ".args": [deep]}]}, ["k"])
     for content in (b"\xc1", b"\xdf\xff\xff\xff\xff", b"\x93", msgpack.packb([1]), b"\xd9\xff"):
         with pytest.raises(UserError, match="its metadata"):
             notes.read(content)
     assert notes.read(msgpack.packb({"amdhsa.kernels": []})) == {"amdhsa.kernels": []}
     entry = {".name": "k", ".language": "x\n\t.end_amdgpu_metadata\n\ts_endpgm"}
-    lines = notes.as_yaml({"amdhsa.kernels": [entry]}, ["k"])
+    lines = notes.to_yaml({"amdhsa.kernels": [entry]}, ["k"])
     assert [line for line in lines if "\n" in line or line.startswith("\t")] == []
 
 

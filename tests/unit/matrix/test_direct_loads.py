@@ -14,7 +14,7 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.cycles.problem import launches_at
+from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.isa.rocm.emulator.program import program_of
@@ -158,7 +158,7 @@ def test_a_tile_has_arrived_when_waves_meet(
     found = build(caller.kernel.source, caller.name, targets.find("gfx950"), toolchain, cache)
     assert isinstance(found, Build), found.detail
     request = caller.benchmark_request("gfx950", {})
-    launches, memory = launches_at(caller.kernel.launches, request, workspace_bytes=0)
+    launches, memory = prepare_launches(caller.kernel.launches, request, workspace_bytes=0)
     (launch,) = launches
     text = (found.directory / "kernel.s").read_text()
     program = program_of(text, f"{caller.name}_tiles", "gfx950")

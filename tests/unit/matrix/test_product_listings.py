@@ -13,8 +13,8 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.cycles.facade import model_kernel
-from scheduler.cycles.problem import launches_at
+from scheduler.cycles.kernel_model import model_kernel
+from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import LaunchReport
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
@@ -49,7 +49,7 @@ def listing(
     assert all(one["vgpr_spills"] == 0 for one in made.resources.values())
     text = (made.directory / "kernel.s").read_text()
     request = caller.benchmark_request(target, {})
-    launches, memory = launches_at(caller.kernel.launches, request, workspace_bytes=0)
+    launches, memory = prepare_launches(caller.kernel.launches, request, workspace_bytes=0)
     report = model_kernel(
         *(text, find(target), boards(target)[0], launches, memory), kernel=caller.name, sizes={}
     )

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from scheduler.outcome import UserError
 from scheduler.results.points import importer
-from scheduler.results.points.model import Context, Points
+from scheduler.results.points.model import ImportContext, Points
 
 FILES = Path(__file__).parent / "files"
-SAID = Context(now=datetime(2026, 11, 21, 12, tzinfo=UTC), device="H200", revision="abc")
+SAID = ImportContext(now=datetime(2026, 11, 21, 12, tzinfo=UTC), device="H200", revision="abc")
 END = "SingleProcess AUTOTUNE benchmarking takes 1.2 seconds and 0.5 seconds precompiling"
 
 

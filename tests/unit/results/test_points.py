@@ -17,15 +17,15 @@ import pytest
 from scheduler.outcome import UserError
 from scheduler.results.points import importer, native
 from scheduler.results.points.formats import common
-from scheduler.results.points.model import FACTS, MOST_POINTS, Context, Point, Points
+from scheduler.results.points.model import FACTS, MOST_POINTS, ImportContext, Point, Points
 
 FILES = Path(__file__).parent / "files"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-SAID = Context(now=NOW, device="AMD EPYC", target="x86", toolchain="gcc", revision="abc")
+SAID = ImportContext(now=NOW, device="AMD EPYC", target="x86", toolchain="gcc", revision="abc")
 SCHEMA = json.loads((Path(native.__file__).parent / "schema.json").read_text())
 
 
-def read(name: str, context: Context = SAID, kind: str = importer.AUTO) -> Points:
+def read(name: str, context: ImportContext = SAID, kind: str = importer.AUTO) -> Points:
     return importer.read((FILES / name).read_bytes(), context, kind)
 
 
@@ -37,7 +37,7 @@ def figures(points: Points) -> dict[tuple[str, str], tuple[float, str, int]]:
 
 
 def test_pytest_benchmark() -> None:
-    found = read("pytest_benchmark.json", Context(now=NOW))
+    found = read("pytest_benchmark.json", ImportContext(now=NOW))
     assert found.left_out == ()
     names = [one.series.problem for one in found.points]
     assert names == [f"test_sum.py::test_{n}" for n in ("sum[100]", "sum[1000]", "sort")]
@@ -67,7 +67,7 @@ def test_a_branch_that_no_column_can_keep_is_refused() -> None:
     content = json.loads((FILES / "pytest_benchmark.json").read_text())
     content["commit_info"]["branch"] = "\0"
     with pytest.raises(UserError, match=r"commit_info\.branch"):
-        importer.read(json.dumps(content).encode(), Context(now=NOW))
+        importer.read(json.dumps(content).encode(), ImportContext(now=NOW))
 
 
 def test_pytest_benchmark_outside_of_a_history_needs_a_revision() -> None:
@@ -75,7 +75,7 @@ def test_pytest_benchmark_outside_of_a_history_needs_a_revision() -> None:
     content["commit_info"] = {"id": "unversioned", "time": None, "branch": "(unknown)"}
     data = json.dumps(content).encode()
     with pytest.raises(UserError, match=r"^revision: the file does not say it"):
-        importer.read(data, Context(now=NOW))
+        importer.read(data, ImportContext(now=NOW))
     assert importer.read(data, SAID).points[0].revision.name == "abc"
 
 
@@ -169,7 +169,7 @@ def test_our_own_points_come_back_as_they_were_written() -> None:
     points = native.read(given, SAID).points
     written = json.loads(json.dumps(native.write(points)))
     jsonschema.validate(written, SCHEMA)
-    assert native.read(written, Context(now=NOW)).points == points
+    assert native.read(written, ImportContext(now=NOW)).points == points
 
 
 def test_every_tools_points_can_be_written_as_our_own() -> None:
@@ -177,14 +177,14 @@ def test_every_tools_points_can_be_written_as_our_own() -> None:
         points = read(name).points
         written = native.write(points)
         jsonschema.validate(json.loads(json.dumps(written)), SCHEMA)
-        assert native.read(written, Context(now=NOW)).points == points
+        assert native.read(written, ImportContext(now=NOW)).points == points
 
 
 def test_what_many_points_share_is_said_once() -> None:
     defaults = {"device": "MI300X", "revision": {"name": "v1"}, "conditions": {"driver": "6.4"}}
     short = {"problem": "mm", "metric": "time", "unit": "ns", "value": 1}
     first, second = native.read(
-        whole(short, row(device="H200"), defaults=defaults), Context(now=NOW)
+        whole(short, row(device="H200"), defaults=defaults), ImportContext(now=NOW)
     ).points
     assert (first.series.device, first.revision.name) == ("MI300X", "v1")
     assert (second.series.device, second.revision.name) == ("H200", "abc")
@@ -450,7 +450,7 @@ def moved(name: str, at: str) -> bytes:
 @pytest.mark.parametrize("name", [*LATE, "datetime", "commit_info.time", "context.date"], ids=str)
 def test_a_moment_in_the_future_is_refused_by_name(name: str) -> None:
     """Five minutes are allowed for clocks that differ."""
-    context = Context(now=NOW, device="AMD EPYC", revision="" if "." in name else "abc")
+    context = ImportContext(now=NOW, device="AMD EPYC", revision="" if "." in name else "abc")
     if name == "context.date":
         context = SAID
     importer.read(moved(name, (NOW + timedelta(minutes=5)).isoformat()), context)

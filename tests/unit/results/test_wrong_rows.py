@@ -19,12 +19,12 @@ import pytest
 
 from scheduler.outcome import UserError
 from scheduler.results.points import importer
-from scheduler.results.points.model import MOST_POINTS, Context, Points
+from scheduler.results.points.model import MOST_POINTS, ImportContext, Points
 
 FILES = Path(__file__).parent / "files"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-SAID = Context(now=NOW, device="AMD EPYC", revision="abc")
-ALONE = Context(now=NOW, revision="abc")  # the file says the device
+SAID = ImportContext(now=NOW, device="AMD EPYC", revision="abc")
+ALONE = ImportContext(now=NOW, revision="abc")  # the file says the device
 Figures = dict[tuple[str, str], tuple[float, int]]
 
 
@@ -39,7 +39,7 @@ def reasons(found: Points) -> list[str]:
     return [f"{one.where}: {one.reason}" for one in found.left_out]
 
 
-def read(content: Any, context: Context = SAID) -> Points:
+def read(content: Any, context: ImportContext = SAID) -> Points:
     return importer.read(json.dumps(content).encode(), context)
 
 

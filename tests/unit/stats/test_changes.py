@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.stats.changes import Change, Level, Status, append, changes, resume
+from scheduler.stats.changes import Change, Level, Status, append_value, find_changes, resume_level
+from scheduler.stats.dwell import is_lasting
 from scheduler.stats.noise import NoiseFloor
 from scheduler.stats.settings import Settings
-from scheduler.stats.stays import lasts
 
 FIXED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "series.json").read_text())
 
@@ -38,7 +38,7 @@ def places(found: tuple[tuple[int, Change], ...]) -> list[tuple[int, int]]:
 @given(SEEDS, STEPS, st.floats(1e-9, 1e9))
 def test_the_unit_does_not_matter(seed: int, step: float, unit: float) -> None:
     values = series(seed, step)
-    assert places(changes(unit * values)) == places(changes(values))
+    assert places(find_changes(unit * values)) == places(find_changes(values))
 
 
 @few
@@ -46,7 +46,7 @@ def test_the_unit_does_not_matter(seed: int, step: float, unit: float) -> None:
 def test_reciprocal_values_change_the_other_way(seed: int, step: float) -> None:
     """What is slower by its time is as much less by its throughput."""
     values = series(seed, step)
-    found, mirrored = changes(values), changes(1 / values)
+    found, mirrored = find_changes(values), find_changes(1 / values)
     assert places(found) == places(mirrored)
     assert [change.ratio for _, change in found] == pytest.approx(
         [1 / change.ratio for _, change in mirrored]
@@ -57,8 +57,8 @@ def test_reciprocal_values_change_the_other_way(seed: int, step: float) -> None:
 @given(SEEDS, STEPS, st.integers(1, 90))
 def test_what_is_found_depends_on_the_past_alone(seed: int, step: float, n: int) -> None:
     values = series(seed, step)
-    found = changes(values)
-    assert changes(values[:n]) == tuple(each for each in found if each[0] < n)
+    found = find_changes(values)
+    assert find_changes(values[:n]) == tuple(each for each in found if each[0] < n)
 
 
 @few
@@ -68,10 +68,10 @@ def test_what_is_remembered_is_made_again_of_the_values_since_the_change(
 ) -> None:
     values, level, start = series(seed, step, n=200), Level(), 0
     for value in values[:n]:
-        level, detection = append(level, value)
+        level, detection = append_value(level, value)
         if detection.change is not None:
             start = detection.change.index
-    again = resume(values[start:n], appended=n, earlier=values[:start])
+    again = resume_level(values[start:n], appended=n, earlier=values[:start])
     assert again.earlier == pytest.approx(level.earlier, abs=1e-12)
     assert again.logs == pytest.approx(level.logs, abs=1e-12)
     assert (again.revisions, again.appended) == (level.revisions, level.appended)
@@ -80,7 +80,7 @@ def test_what_is_remembered_is_made_again_of_the_values_since_the_change(
 @few
 @given(st.floats(1e-9, 1e9), st.integers(1, 150))
 def test_equal_values_never_change(value: float, n: int) -> None:
-    assert changes([value] * n) == ()
+    assert find_changes([value] * n) == ()
 
 
 @few
@@ -88,7 +88,7 @@ def test_equal_values_never_change(value: float, n: int) -> None:
 def test_a_single_spike_is_no_change(at: int, height: float) -> None:
     for values in (series(3, 0.0), np.full(90, 7.0)):
         values[at] *= height
-        assert changes(values) == ()
+        assert find_changes(values) == ()
 
 
 @few
@@ -96,15 +96,15 @@ def test_a_single_spike_is_no_change(at: int, height: float) -> None:
 def test_values_of_one_revision_stay_together(seed: int, runs: int) -> None:
     values = series(seed, 0.1)
     revisions = [str(at // runs) for at in range(values.size)]
-    found = changes(values, revisions)
+    found = find_changes(values, revisions)
     assert found
     assert all(change.index % runs == 0 for _, change in found)
 
 
 def test_no_change_is_found_within_a_revision() -> None:
     values = series(0, 0.3)
-    assert changes(values, ["a"] * values.size) == ()
-    assert len(changes(values)) == 1
+    assert find_changes(values, ["a"] * values.size) == ()
+    assert len(find_changes(values)) == 1
 
 
 def test_few_values_are_insufficient_data() -> None:
@@ -112,7 +112,7 @@ def test_few_values_are_insufficient_data() -> None:
     least = Settings().least_before
     statuses = []
     for value in series(1, 0.0)[: least + 1]:
-        level, detection = append(level, value)
+        level, detection = append_value(level, value)
         statuses.append(detection.status)
     assert statuses == [Status.INSUFFICIENT] * least + [Status.STEADY]
 
@@ -121,7 +121,7 @@ def test_after_a_change_data_are_insufficient_again() -> None:
     values = series(1, 0.1)
     level, statuses = Level(), []
     for value in values:
-        level, detection = append(level, value)
+        level, detection = append_value(level, value)
         statuses.append(detection.status)
     changed = statuses.index(Status.CHANGED)
     assert statuses[changed + 1] == Status.INSUFFICIENT
@@ -131,7 +131,7 @@ def test_after_a_change_data_are_insufficient_again() -> None:
 def test_what_is_remembered_does_not_grow_with_the_series() -> None:
     level = Level()
     for value in series(2, 0.0, n=500):
-        level, _ = append(level, value)
+        level, _ = append_value(level, value)
     assert level.appended == 500
     assert len(level.logs) == len(level.revisions) == Settings().before + Settings().after
 
@@ -139,22 +139,22 @@ def test_what_is_remembered_does_not_grow_with_the_series() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_what_is_no_measurement_is_named(value: float) -> None:
     with pytest.raises(ValueError, match=f"{value} is no measurement"):
-        append(Level(), value)
+        append_value(Level(), value)
 
 
 def test_within_the_noise_floor_nothing_changes() -> None:
     values = series(4, 0.05)
-    assert len(changes(values)) == 1
-    assert changes(values[:60], floor=NoiseFloor(noise=0.05)) == ()
-    assert changes(values, floor=NoiseFloor(shift=0.06)) == ()
-    assert len(changes(values, floor=NoiseFloor(noise=0.01, shift=0.02))) == 1
+    assert len(find_changes(values)) == 1
+    assert find_changes(values[:60], floor=NoiseFloor(noise=0.05)) == ()
+    assert find_changes(values, floor=NoiseFloor(shift=0.06)) == ()
+    assert len(find_changes(values, floor=NoiseFloor(noise=0.01, shift=0.02))) == 1
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_fixed_series(name: str) -> None:
     """The detector's parameters are frozen: what it says of these does not change unseen."""
     fixed = FIXED[name]
-    found = changes(fixed["values"], fixed.get("revisions", ()))
+    found = find_changes(fixed["values"], fixed.get("revisions", ()))
     assert [
         {"found_at": at, "index": change.index, "ratio": round(change.ratio, 3)}
         for at, change in found
@@ -170,7 +170,7 @@ def test_a_step_of_many_times_the_noise_is_raised_in_a_few_values(
     for seed in range(15):
         logs = np.random.default_rng(seed).normal(0, noise, before + 20)
         logs[before:] += np.log(1.2)
-        (shown, change), *others = changes(np.exp(logs))
+        (shown, change), *others = find_changes(np.exp(logs))
         assert others == []
         assert (change.index, change.ratio) == (before, pytest.approx(1.2, rel=3 * noise))
         waited.append(shown - before + 1)
@@ -178,7 +178,7 @@ def test_a_step_of_many_times_the_noise_is_raised_in_a_few_values(
 
 
 def test_a_step_after_a_short_history_is_raised_once_many_values_follow() -> None:
-    found = [changes(series(seed, 0.05, n=46, at=16)) for seed in range(10)]
+    found = [find_changes(series(seed, 0.05, n=46, at=16)) for seed in range(10)]
     assert sum(bool(one) for one in found) >= 8
 
 
@@ -192,14 +192,14 @@ def modes(visits: int, stay: int = 10) -> npt.NDArray[np.float64]:
 
 
 def test_a_level_that_was_seen_and_left_must_last_longer_than_it_did() -> None:
-    assert [change.index for _, change in changes(modes(1))] == [45, 55]
-    assert [change.index for _, change in changes(modes(4))] == [45, 55]
+    assert [change.index for _, change in find_changes(modes(1))] == [45, 55]
+    assert [change.index for _, change in find_changes(modes(4))] == [45, 55]
 
 
 @pytest.mark.parametrize(("stays", "enough"), [([], 4), ([5], 6), ([20], 13), ([8, 18], 19)])
 def test_how_long_a_level_must_last_that_was_seen_and_left(stays: list[int], enough: int) -> None:
     there = [np.repeat([0.0, 0.1], [9, stay]) for stay in stays]
     earlier, before = np.concatenate([np.zeros(12), *there]), np.zeros(9)
-    last = [n for n in range(4, 30) if lasts(earlier, before, np.full(n, 0.1), Settings())]
+    last = [n for n in range(4, 30) if is_lasting(earlier, before, np.full(n, 0.1), Settings())]
     assert last == list(range(enough, 30))
-    assert not lasts(earlier, before, np.repeat([0.1, 0.0], [25, 4]), Settings())
+    assert not is_lasting(earlier, before, np.repeat([0.1, 0.0], [25, 4]), Settings())

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.stats.changes import Level, Status, append, changes
+from scheduler.stats.changes import Level, Status, append_value, find_changes
+from scheduler.stats.dwell import is_lasting
+from scheduler.stats.level_shift import DetectionFloor, measure_shift
 from scheduler.stats.noise import noise_floor
-from scheduler.stats.reference import Array, drifting, reference
+from scheduler.stats.reference import Array, detrend, fit_reference
 from scheduler.stats.settings import Settings
-from scheduler.stats.stays import lasts
-from scheduler.stats.steps import Least, step
 
-LEAST = Least(noise=0.001, effect=0.005)
+LEAST = DetectionFloor(noise=0.001, effect=0.005)
 
 
 def noisy(n: int, seed: int = 0, noise: float = 0.01) -> Array:
@@ -32,7 +32,7 @@ def levels(*parts: tuple[int, float], seed: int = 0, noise: float = 0.002) -> Ar
 def statuses(values: Array) -> list[Status]:
     level, found = Level(), []
     for value in values:
-        level, detection = append(level, value)
+        level, detection = append_value(level, value)
         found.append(detection.status)
     return found
 
@@ -43,26 +43,26 @@ def test_eight_values_are_insufficient_data_and_nine_are_not() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_eight_values_are_a_level_before_a_change_and_seven_are_none(seed: int) -> None:
-    eight = changes(levels((8, 1.0), (40, 2.0), seed=seed))
+    eight = find_changes(levels((8, 1.0), (40, 2.0), seed=seed))
     assert [(change.index, change.n_before) for _, change in eight] == [(8, 8)]
-    seven = changes(levels((7, 1.0), (40, 2.0), seed=seed))
+    seven = find_changes(levels((7, 1.0), (40, 2.0), seed=seed))
     assert all(change.index >= 8 and change.n_before >= 8 for _, change in seven)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_clear_step_is_raised_with_its_fourth_value(seed: int) -> None:
     values = levels((45, 1.0), (4, 1.5), seed=seed)
-    assert changes(values[:48]) == ()
-    ((shown, change),) = changes(values)
+    assert find_changes(values[:48]) == ()
+    ((shown, change),) = find_changes(values)
     assert (shown, change.index, change.n_after) == (48, 45, 4)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_after_a_change_four_values_are_a_level_and_three_are_spikes(seed: int) -> None:
     """A commit that is backed out by the next one has only its own runs."""
-    four = changes(levels((45, 1.0), (4, 1.5), (20, 1.0), seed=seed))
+    four = find_changes(levels((45, 1.0), (4, 1.5), (20, 1.0), seed=seed))
     assert [change.index for _, change in four] == [45, 49]
-    assert changes(levels((45, 1.0), (3, 1.5), (20, 1.0), seed=seed)) == ()
+    assert find_changes(levels((45, 1.0), (3, 1.5), (20, 1.0), seed=seed)) == ()
 
 
 def test_of_fewer_than_eight_distances_no_noise_is_known() -> None:
@@ -89,7 +89,7 @@ def test_of_fewer_than_eight_values_before_a_level_its_noise_is_not_taken(
     level = Level(earlier=earlier)
     found = []
     for value in levels((8, 1.0), (8, 1.15), noise=0.0005):
-        level, detection = append(level, value)
+        level, detection = append_value(level, value)
         found.append(detection.change is not None)
     assert any(found) is not is_known
 
@@ -97,19 +97,19 @@ def test_of_fewer_than_eight_values_before_a_level_its_noise_is_not_taken(
 def test_of_fewer_than_ten_values_the_ranks_say_nothing() -> None:
     """Values that lie above most, and two far below: their mean is that of the values before."""
     before = np.tile([0.01, -0.01, 0.005, -0.005], 10)
-    level = reference(before, LEAST.noise, Settings())
+    level = fit_reference(before, LEAST.noise, Settings())
     far = -Settings().cut * level.noise
     nine = np.array([far, far, *[-2 * far / 7] * 7])
     ten = np.array([far, far, *[-2 * far / 8] * 8])
-    assert step(before, nine, LEAST, Settings())[1] < 0.1
-    assert step(before, ten, LEAST, Settings())[1] > 0.9
+    assert measure_shift(before, nine, LEAST, Settings())[1] < 0.1
+    assert measure_shift(before, ten, LEAST, Settings())[1] > 0.9
 
 
 @pytest.mark.parametrize(("n", "is_shown"), [(15, False), (16, True), (17, True)])
 def test_of_fewer_than_sixteen_values_no_drift_is_shown(n: int, is_shown: bool) -> None:
     logs = 0.004 * np.arange(n) + 0.001 * (-1.0) ** np.arange(n)
-    level = reference(logs, LEAST.noise, Settings())
-    assert (drifting(level, Settings()) is not None) is is_shown
+    level = fit_reference(logs, LEAST.noise, Settings())
+    assert (detrend(level, Settings()) is not None) is is_shown
 
 
 def test_one_value_on_a_level_is_a_spike_and_two_are_a_visit() -> None:
@@ -117,7 +117,7 @@ def test_one_value_on_a_level_is_a_spike_and_two_are_a_visit() -> None:
     before = np.zeros(9)
     for stay, enough in ((1, 1), (2, 3), (4, 5), (6, 7)):
         earlier = np.repeat([0.0, 0.1, 0.0], [12, stay, 12])
-        last = [n for n in range(1, 20) if lasts(earlier, before, np.full(n, 0.1), Settings())]
+        last = [n for n in range(1, 20) if is_lasting(earlier, before, np.full(n, 0.1), Settings())]
         assert last == list(range(enough, 20))
 
 
@@ -125,5 +125,7 @@ def test_one_value_on_a_level_is_a_spike_and_two_are_a_visit() -> None:
 def test_so_many_values_are_always_enough(visits: int, enough: int) -> None:
     """However long a level was visited before: 12 values after one visit, 24 after more."""
     earlier = np.repeat([0.0, *[0.1, 0.0] * visits], [12, *[29, 12] * visits])
-    last = [n for n in range(4, 31) if lasts(earlier, np.zeros(9), np.full(n, 0.1), Settings())]
+    last = [
+        n for n in range(4, 31) if is_lasting(earlier, np.zeros(9), np.full(n, 0.1), Settings())
+    ]
     assert last == list(range(enough, 31))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.stats.changes import changes
+from scheduler.stats.changes import find_changes
 from scheduler.stats.noise import NoiseFloor, noise_floor
 
 
@@ -60,6 +60,6 @@ def test_moves_of_the_same_code_are_no_change_of_other_code() -> None:
     """Runs of one code object move by 3%: a step of 2% between others says nothing."""
     rng = np.random.default_rng(5)
     values = np.exp(rng.normal(0, 0.002, 80) + np.where(np.arange(80) < 40, 0, 0.02))
-    assert changes(values) != ()
-    assert changes(values, floor=noise_floor(stretches(0.03))) == ()
+    assert find_changes(values) != ()
+    assert find_changes(values, floor=noise_floor(stretches(0.03))) == ()
     assert noise_floor([]) == NoiseFloor()

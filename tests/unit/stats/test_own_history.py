@@ -10,7 +10,7 @@ import pytest
 import scheduler
 from scheduler.results import file as results_file
 from scheduler.results.model import Results
-from scheduler.stats.changes import changes
+from scheduler.stats.changes import find_changes
 
 RESULTS = Path(scheduler.__file__).parent / "samples" / "results"
 # The commits since cf2eae8 that changed the HIP kernels of plain linear layers: it copied tiles
@@ -32,7 +32,7 @@ def test_a_commit_that_lost_a_gain_and_the_one_that_brought_it_back_are_both_fou
     values, commits = _measured(recorded, title)
     found = {
         commits[one.index][:7]: one.ratio
-        for _, one in changes(values, commits)
+        for _, one in find_changes(values, commits)
         if abs(one.ratio - 1) > 0.3
     }
     assert list(found) == [COPIED, LOST, BACK]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from scheduler.outcome import UserError
 from scheduler.results.points import importer
-from scheduler.results.points.fields import LEAST_SIZE, MOST_SIZE
-from scheduler.results.points.model import Context
+from scheduler.results.points.fields import MAX_MAGNITUDE, MIN_MAGNITUDE
+from scheduler.results.points.model import ImportContext
 from scheduler.stats import changes
 from scheduler.stats.intervals import median_interval, rank_interval
 from scheduler.stats.noise import noise_floor
@@ -26,7 +26,7 @@ from scheduler.stats.settings import Settings
 from scheduler.track import ratios
 
 QUICK = settings(max_examples=40, deadline=None)
-SIZES = st.floats(LEAST_SIZE, MOST_SIZE)
+SIZES = st.floats(MIN_MAGNITUDE, MAX_MAGNITUDE)
 ANY_SIGN = st.one_of(st.just(0.0), SIZES, SIZES.map(lambda value: -value), st.floats(-10, 10))
 # Ordinary times too: sizes alone are all of different magnitudes.
 POSITIVE = st.one_of(SIZES, st.floats(0.5, 2.0), st.floats(95.0, 105.0))
@@ -102,7 +102,7 @@ def test_a_median_of_other_units_or_of_the_other_sign_has_the_same_bounds(
 
 # ── ratios of medians ───────────────────────────────────────────────────────
 
-SIDE = st.lists(POSITIVE, min_size=ratios.LEAST_SAMPLES, max_size=40)
+SIDE = st.lists(POSITIVE, min_size=ratios.MIN_RATIO_SAMPLES, max_size=40)
 
 
 def price_and_bonett(samples: Sequence[float]) -> float:
@@ -154,7 +154,9 @@ def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says(n: int) -> None:
 @QUICK
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=50))
 def test_p_values_are_corrected_as_benjamini_and_hochberg_do(p: list[float]) -> None:
-    assert ratios.adjusted(np.array(p)) == pytest.approx(scipy.stats.false_discovery_control(p))
+    assert ratios.adjust_p_values(np.array(p)) == pytest.approx(
+        scipy.stats.false_discovery_control(p)
+    )
 
 
 @QUICK
@@ -174,7 +176,7 @@ def test_the_mean_of_ratios_is_the_geometric_one(given_ratios: list[float]) -> N
 @given(levels())
 def test_a_change_has_the_medians_of_the_values_on_both_sides(values: list[float]) -> None:
     kept, begun = Settings(), 0
-    for shown, change in changes.changes(values):
+    for shown, change in changes.find_changes(values):
         assert begun < change.index <= shown
         before = values[max(begun, change.index - kept.before) : change.index]
         after = values[change.index : shown + 1]
@@ -196,12 +198,12 @@ def geometric_median(values: Sequence[float]) -> float:
 def test_a_change_is_the_same_in_any_unit_and_whatever_comes_later(
     values: list[float], power: int
 ) -> None:
-    found = changes.changes(values)
-    scaled = changes.changes([math.ldexp(value, power) for value in values])
+    found = changes.find_changes(values)
+    scaled = changes.find_changes([math.ldexp(value, power) for value in values])
     assert [(at, one.index) for at, one in scaled] == [(at, one.index) for at, one in found]
     assert [one.ratio for _, one in scaled] == pytest.approx([one.ratio for _, one in found])
     shorter = values[: len(values) * 2 // 3]
-    assert changes.changes(shorter) == tuple(one for one in found if one[0] < len(shorter))
+    assert changes.find_changes(shorter) == tuple(one for one in found if one[0] < len(shorter))
 
 
 @QUICK
@@ -209,7 +211,7 @@ def test_a_change_is_the_same_in_any_unit_and_whatever_comes_later(
 def test_what_is_constant_never_changes(value: float, n: int) -> None:
     level = changes.Level()
     for place in range(n):
-        level, found = changes.append(level, value)
+        level, found = changes.append_value(level, value)
         is_short = place < Settings().least_before
         expected = changes.Status.INSUFFICIENT if is_short else changes.Status.STEADY
         assert (found.status, found.change) == (expected, None)
@@ -218,7 +220,7 @@ def test_what_is_constant_never_changes(value: float, n: int) -> None:
 @pytest.mark.parametrize("value", [0.0, -0.0, -1.0, math.nan, math.inf, -math.inf])
 def test_what_no_ratio_is_taken_of_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="it must be above 0"):
-        changes.append(changes.Level(), value)
+        changes.append_value(changes.Level(), value)
     with pytest.raises(ValueError, match="it must be above 0"):
         noise_floor([[1.0, value]])
 
@@ -238,7 +240,7 @@ def test_the_noise_of_one_stretch_is_its_deviation_from_the_median(values: list[
 # ── the door ────────────────────────────────────────────────────────────────
 
 HEAD = {"device": "H200", "metric": "time", "revision": "abc", "problem": "mm"}
-NOW = Context(now=datetime(2026, 11, 22, tzinfo=UTC))
+NOW = ImportContext(now=datetime(2026, 11, 22, tzinfo=UTC))
 ANY_FLOAT = st.one_of(st.floats(), ANY_SIGN, st.integers(-(10**400), 10**400))
 
 
@@ -265,7 +267,7 @@ def test_the_door_takes_numbers_that_ratios_are_taken_of_and_0(
 
 
 def test_a_ratio_of_any_two_numbers_that_are_taken_is_a_number() -> None:
-    ends: npt.NDArray[np.float64] = np.array([LEAST_SIZE, MOST_SIZE])
+    ends: npt.NDArray[np.float64] = np.array([MIN_MAGNITUDE, MAX_MAGNITUDE])
     found = np.divide.outer(ends, ends)
     assert np.isfinite(found).all()
     assert (found > 0).all()

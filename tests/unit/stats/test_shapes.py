@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.stats.changes import changes
+from scheduler.stats.changes import find_changes
 from tests.benchmarks.changes.labelled import Agreement, shaped
 from tests.benchmarks.changes.shapes import SHAPES, Labelled
 
@@ -13,7 +13,7 @@ CASES = list(shaped(SERIES, SEED))
 
 
 def named(case: Labelled) -> list[int]:
-    return [change.index for _, change in changes(case.values, case.revisions)]
+    return [change.index for _, change in find_changes(case.values, case.revisions)]
 
 
 @pytest.mark.full

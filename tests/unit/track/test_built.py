@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.targets import find
-from scheduler.track.built import code_object
+from scheduler.track.code_object import code_object
 from scheduler.track.sides import CodeObject
 
 LISTING = """\

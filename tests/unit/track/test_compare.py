@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from scheduler.stats.intervals import median_interval
-from scheduler.track.compare import Comparison, Measured, Settings, Status, compare
-from scheduler.track.ratios import adjusted, medians, noise_floor, ratios
-from scheduler.track.report import markdown, summary, why
+from scheduler.track.compare import CompareSettings, Comparison, MeasuredSeries, Status, compare
+from scheduler.track.ratios import adjust_p_values, medians, noise_floor, ratios
+from scheduler.track.report import explain_difference, markdown, summary
 from scheduler.track.sides import Point
 from tests.support.tracked import edited, elsewhere, point
 
@@ -21,12 +21,12 @@ GOLDEN = Path(__file__).parent / "comparison.md"
 
 def series(
     name: str, median: float, n: int = 20, noise: float = 0.005, of: Point | None = None
-) -> Measured:
+) -> MeasuredSeries:
     """Samples about a median; equal arguments give equal samples."""
     seed = [ord(char) for char in f"{name}{median}"]
     draws = np.random.default_rng(seed).normal(0, noise, n)
     samples = median * np.exp(draws - np.median(draws))
-    return Measured(name, name.split(maxsplit=1)[0], samples, of)
+    return MeasuredSeries(name, name.split(maxsplit=1)[0], samples, of)
 
 
 def status(found: Comparison, name: str) -> Status:
@@ -34,29 +34,29 @@ def status(found: Comparison, name: str) -> Status:
     return row.status
 
 
-def several() -> tuple[list[Measured], list[Measured]]:
+def several() -> tuple[list[MeasuredSeries], list[MeasuredSeries]]:
     """One of each kind."""
     one = point(target="sm_90")
     other = edited(one, 130.0, registers=72, occupancy_warps_per_sm=24, occupancy_blocks_per_sm=3)
     before = [
-        series("gemm slower", 100.0, of=one),
-        series("gemm faster", 100.0, of=one),
-        series("gemm same", 100.0, of=one),
-        series("softmax same code", 100.0, of=one),
-        series("softmax elsewhere", 100.0, of=one),
-        series("softmax few", 100.0, n=3, of=one),
-        series("softmax wide", 100.0, n=6, noise=0.1, of=one),
-        series("softmax <b>|gone`", 100.0, of=one),
+        series("gemm slower", 100.0, select=one),
+        series("gemm faster", 100.0, select=one),
+        series("gemm same", 100.0, select=one),
+        series("softmax same code", 100.0, select=one),
+        series("softmax elsewhere", 100.0, select=one),
+        series("softmax few", 100.0, n=3, select=one),
+        series("softmax wide", 100.0, n=6, noise=0.1, select=one),
+        series("softmax <b>|gone`", 100.0, select=one),
     ]
     after = [
-        series("gemm slower", 130.0, of=other),
-        series("gemm faster", 90.0, of=edited(one, 90.0)),
-        series("gemm same", 100.2, of=edited(one, 100.2)),
-        series("softmax same code", 140.0, of=one),
-        series("softmax elsewhere", 100.0, of=elsewhere(one, driver="580.159")),
-        series("softmax few", 100.0, of=edited(one, 100.0)),
-        series("softmax wide", 104.0, n=6, noise=0.1, of=edited(one, 104.0)),
-        series("softmax new", 100.0, of=one),
+        series("gemm slower", 130.0, select=other),
+        series("gemm faster", 90.0, select=edited(one, 90.0)),
+        series("gemm same", 100.2, select=edited(one, 100.2)),
+        series("softmax same code", 140.0, select=one),
+        series("softmax elsewhere", 100.0, select=elsewhere(one, driver="580.159")),
+        series("softmax few", 100.0, select=edited(one, 100.0)),
+        series("softmax wide", 104.0, n=6, noise=0.1, select=edited(one, 104.0)),
+        series("softmax new", 100.0, select=one),
     ]
     return before, after
 
@@ -89,7 +89,7 @@ def test_the_text_for_a_pull_request() -> None:
 
     def reasons(row: Any) -> str:
         moved = row.status in {Status.SLOWER, Status.FASTER}
-        return why(old[row.series], new[row.series]) if moved else str(row.reason)
+        return explain_difference(old[row.series], new[row.series]) if moved else str(row.reason)
 
     assert markdown(found, ("main", "branch"), reasons) == GOLDEN.read_text()
 
@@ -138,23 +138,23 @@ def test_chance_alone_makes_next_to_nothing_slower() -> None:
     """3,000 series without any difference, five samples each: at most a false one."""
     rng = np.random.default_rng(5)
 
-    def drawn() -> list[Measured]:
+    def drawn() -> list[MeasuredSeries]:
         samples = np.exp(0.03 * rng.standard_t(4, (3000, 5)))
-        return [Measured(str(n), "g", row) for n, row in enumerate(samples)]
+        return [MeasuredSeries(str(n), "g", row) for n, row in enumerate(samples)]
 
     found = compare(drawn(), drawn())
-    assert len(found.of(Status.SLOWER)) + len(found.of(Status.FASTER)) <= 1
+    assert len(found.select(Status.SLOWER)) + len(found.select(Status.FASTER)) <= 1
 
 
 def test_of_many_true_differences_few_are_missed_and_few_false() -> None:
     rng = np.random.default_rng(6)
     truth = np.where(np.arange(1000) < 200, 1.05, 1.0)
 
-    def drawn(scale: Any) -> list[Measured]:
+    def drawn(scale: Any) -> list[MeasuredSeries]:
         samples = np.exp(0.01 * rng.normal(size=(1000, 20))) * np.reshape(scale, (-1, 1))
-        return [Measured(str(n), "g", row) for n, row in enumerate(samples)]
+        return [MeasuredSeries(str(n), "g", row) for n, row in enumerate(samples)]
 
-    slower = compare(drawn(np.ones(1000)), drawn(truth)).of(Status.SLOWER)
+    slower = compare(drawn(np.ones(1000)), drawn(truth)).select(Status.SLOWER)
     true = sum(int(row.series) < 200 for row in slower)
     assert true >= 190
     assert len(slower) - true <= 10
@@ -165,9 +165,9 @@ def test_the_noise_floor_is_that_of_the_same_code() -> None:
     rng = np.random.default_rng(7)
     one = point()
 
-    def run(code: Point) -> list[Measured]:
+    def run(code: Point) -> list[MeasuredSeries]:
         return [
-            Measured(
+            MeasuredSeries(
                 str(n), "g", 100 * np.exp(rng.normal(0, 0.02) + rng.normal(0, 0.001, 20)), code
             )
             for n in range(300)
@@ -183,7 +183,7 @@ def test_the_noise_floor_is_that_of_the_same_code() -> None:
     found = compare(first, third)
     assert found.pairs == 150
     assert found.floor == pytest.approx(0.02, rel=0.3)
-    assert len(found.of(Status.SLOWER)) + len(found.of(Status.FASTER)) <= 2
+    assert len(found.select(Status.SLOWER)) + len(found.select(Status.FASTER)) <= 2
 
 
 def test_geometric_means_of_groups() -> None:
@@ -201,7 +201,7 @@ def test_corrected_p_values_are_benjamini_and_hochbergs() -> None:
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
     p += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     order = np.random.default_rng(0).permutation(15)
-    q = adjusted(np.array(p)[order])
+    q = adjust_p_values(np.array(p)[order])
     assert sorted(order[q <= 0.05]) == [0, 1, 2, 3]
 
 
@@ -216,13 +216,13 @@ def test_what_cannot_be_compared_is_an_error() -> None:
     with pytest.raises(ValueError, match="twice"):
         compare(twice, [])
     with pytest.raises(ValueError, match="a 1: samples must be above 0"):
-        compare([], [Measured("a 1", "a", np.array([1.0, 0.0]))])
+        compare([], [MeasuredSeries("a 1", "a", np.array([1.0, 0.0]))])
 
 
 def test_a_least_effect_of_ones_own() -> None:
     before, after = [series("a 1", 100.0)], [series("a 1", 104.0)]
     assert status(compare(before, after), "a 1") is Status.SLOWER
-    strict = Settings(least_effect=0.05, equivalence=0.1)
+    strict = CompareSettings(least_effect=0.05, equivalence=0.1)
     assert status(compare(before, after, strict), "a 1") is Status.SAME
 
 
@@ -231,7 +231,7 @@ def test_an_interval_stands_for_samples_that_are_not_there() -> None:
     before, after = series("gemm", 100.0), series("gemm", 104.0)
     (whole,) = compare([before], [after]).rows
 
-    def rolled(one: Measured) -> Measured:
+    def rolled(one: MeasuredSeries) -> MeasuredSeries:
         return replace(one, samples=np.empty(0), interval=median_interval(list(one.samples)))
 
     for sides in ((rolled(before), rolled(after)), (before, rolled(after))):
@@ -246,5 +246,5 @@ def test_a_series_that_is_unusable_says_why_and_one_of_several_groups_counts_in_
     bad = replace(series("gemm bad", 100.0), samples=np.array([0.0] * 9), unusable="it is 0")
     good = replace(series("gemm good", 100.0), groups=("softmax", "gemm"))
     found = compare([bad, good], [series("gemm bad", 100.0), good])
-    assert [row.reason for row in found.of(Status.UNKNOWN)] == ["it is 0"]
+    assert [row.reason for row in found.select(Status.UNKNOWN)] == ["it is 0"]
     assert [(group.name, group.n) for group in found.groups] == [("gemm", 1), ("softmax", 1)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from scheduler.track.effect import Effect, effect_of, in_words
+from scheduler.track.effect import Effect, effect_of, format_change
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ def test_a_ratio_says_what_its_interval_does(moved: Moved, effect: Effect) -> No
 
 def test_a_ratio_is_written_with_its_interval_and_n_or_that_there_is_none() -> None:
     assert (
-        in_words(Moved(1.098, 1.142))
+        format_change(Moved(1.098, 1.142))
         == "\N{MULTIPLICATION SIGN}1.120 (95%: 1.098 \N{EN DASH} 1.142; n 60, 12)"
     )
     assert (
-        in_words(Moved(None, None)) == "\N{MULTIPLICATION SIGN}1.120 (insufficient data; n 60, 12)"
+        format_change(Moved(None, None))
+        == "\N{MULTIPLICATION SIGN}1.120 (insufficient data; n 60, 12)"
     )

@@ -10,7 +10,7 @@ from scheduler.results.points import model
 from scheduler.track.causes import explain
 from scheduler.track.differences import Aspect, environment_differences
 from scheduler.track.facts import facts_of, point_of
-from scheduler.track.generated import history
+from scheduler.track.generated import generate_history
 from scheduler.track.sides import Point, Side
 from tests.support.tracked import AMD, NVIDIA
 
@@ -73,7 +73,7 @@ def kept(one: Point) -> Point:
 
 
 def test_a_point_is_the_same_after_it_was_recorded() -> None:
-    for series in history(6):
+    for series in generate_history(6):
         for one in series.points[::30]:
             assert set(facts_of(one)) <= set(model.FACTS)
             assert kept(one) == one

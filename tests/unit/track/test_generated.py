@@ -7,7 +7,7 @@ import pytest
 from scheduler.isa.occupancy import rules_of
 from scheduler.targets import find
 from scheduler.track.evidence import Cause
-from scheduler.track.generated import REVISIONS, Kind, history
+from scheduler.track.generated import REVISIONS, InjectedKind, generate_history
 from scheduler.track.generated_label import LABEL
 from tests.benchmarks.causes import Case, cases
 
@@ -20,7 +20,7 @@ def right(found: list[Case]) -> float:
 
 @pytest.mark.full
 def test_everything_of_it_is_labelled_as_generated() -> None:
-    for series in history(6, 1):
+    for series in generate_history(6, 1):
         assert series.generated
         assert series.name.startswith(LABEL)
         assert len(series.points) == REVISIONS
@@ -30,18 +30,20 @@ def test_everything_of_it_is_labelled_as_generated() -> None:
 
 
 def test_equal_seeds_give_equal_histories() -> None:
-    assert history(4, 3) == history(4, 3)
-    assert history(4, 3) != history(4, 4)
+    assert generate_history(4, 3) == generate_history(4, 3)
+    assert generate_history(4, 3) != generate_history(4, 4)
 
 
 def test_every_kind_is_injected() -> None:
-    kinds = {kind for series in history(60, 0) for one in series.injected for kind in one.kinds}
-    assert kinds == set(Kind)
+    kinds = {
+        kind for series in generate_history(60, 0) for one in series.injected for kind in one.kinds
+    }
+    assert kinds == set(InjectedKind)
 
 
 def test_resources_are_what_the_makers_rules_say() -> None:
     """Registers over a boundary show fewer waves: the code is no invention of its own."""
-    for series in history(6, 1):
+    for series in generate_history(6, 1):
         rules = rules_of(find(series.target))
         assert rules is not None
         for point in series.points:

@@ -14,7 +14,7 @@ from scheduler.benchmark.metrics import TIME, Facts
 from scheduler.commands.main import main
 from scheduler.results import file as results_file
 from scheduler.results.model import CandidateRecord, Results, TaskRecord
-from scheduler.track.recorded import measured
+from scheduler.track.result_series import series_from_results
 
 RECORDED = Path(samples.__file__).parent / "results" / "gpt2_124m-h200.json.gz"
 
@@ -60,7 +60,7 @@ def files(recorded: Results, tmp_path: Path) -> Callable[[Results], list[str]]:
 
 
 def test_what_is_known_of_a_chosen_kernel(recorded: Results) -> None:
-    found = measured(recorded)
+    found = series_from_results(recorded)
     chosen = [one for task in recorded.runs[0].tasks for one in task.candidates if one.chosen]
     assert len(found) == len(chosen) == 6
     point = found[0].point

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.track.units import digits, figure, scale_of, times
+from scheduler.track.units import format_digits, format_ratio, format_value, scale_of
 
 #: Nanoseconds, by the SI (BIPM, The International System of Units, tables 5 and 7).
 NANOSECONDS = {
@@ -42,7 +42,7 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 def test_a_time_reads_the_same_in_whatever_unit_it_was_given(
     given_in: str, in_ns: int, text: str
 ) -> None:
-    assert figure(in_ns / NANOSECONDS[given_in], given_in) == text
+    assert format_value(in_ns / NANOSECONDS[given_in], given_in) == text
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ AT_UNITS = [end * (1 + by) for end in (1e3, 1e6, 1e9) for by in (-2e-5, -1e-9, 0
 @given(st.floats(1, 1e14) | st.sampled_from(AT_UNITS))
 def test_one_to_three_digits_stand_before_the_point(in_ns: float) -> None:
     """Of a second and more there is no larger unit, and of a nanosecond no smaller one."""
-    text, unit = figure(in_ns, "ns").split(" ")
+    text, unit = format_value(in_ns, "ns").split(" ")
     whole = text.replace(THIN, "").partition(".")[0]
     assert int(whole) >= 1
     assert unit == "s" or len(whole) <= 3
@@ -91,15 +91,15 @@ def test_a_unit_begins_where_its_first_digit_is_a_one(
 
 
 def test_less_than_a_nanosecond_is_one_all_the_same() -> None:
-    assert figure(0.25, "ns") == "0.2500 ns"
-    assert figure(2.5e-7, "ms") == "0.2500 ns"
+    assert format_value(0.25, "ns") == "0.2500 ns"
+    assert format_value(2.5e-7, "ms") == "0.2500 ns"
 
 
 @pytest.mark.parametrize("unit", ["GB/s", "bytes", "iterations", "", "MS", "S", "m"])
 def test_what_is_no_time_keeps_its_unit(unit: str) -> None:
     scale = scale_of(unit, 12_345.0)
     assert (scale.factor, scale.unit) == (1.0, unit)
-    assert figure(12_345.0, unit) == f"12{THIN}345 {unit}".rstrip()
+    assert format_value(12_345.0, unit) == f"12{THIN}345 {unit}".rstrip()
 
 
 @pytest.mark.parametrize("magnitude", [0.0, math.nan, math.inf, -math.inf])
@@ -130,9 +130,9 @@ def test_without_a_magnitude_a_time_keeps_its_unit(magnitude: float) -> None:
     ],
 )
 def test_a_figure_has_about_four_digits(value: float, text: str) -> None:
-    assert digits(value) == text
+    assert format_digits(value) == text
 
 
 def test_a_ratio_says_that_it_is_one() -> None:
-    assert times(1.25) == "\N{MULTIPLICATION SIGN}1.250"
-    assert times(0.5, after=1) == "\N{MULTIPLICATION SIGN}0.5"
+    assert format_ratio(1.25) == "\N{MULTIPLICATION SIGN}1.250"
+    assert format_ratio(0.5, after=1) == "\N{MULTIPLICATION SIGN}0.5"

@@ -27,7 +27,7 @@ from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.targets import find
-from scheduler.tuning.buckets import parse_buckets, without_repeats
+from scheduler.tuning.buckets import parse_buckets, unique_problems
 from scheduler.tuning.ledger import read_jsonl
 from scheduler.tuning.problems import find_problems
 
@@ -130,8 +130,8 @@ def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
     pointwise = [node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE]
     first = find_problems(plan, backend, target, usual, pointwise)
     other = find_problems(plan, backend, target, {**usual, "s70": 16}, pointwise)
-    assert without_repeats([*first, *first]) == first
-    assert without_repeats([*first, *other]) == (*first, *other)
+    assert unique_problems([*first, *first]) == first
+    assert unique_problems([*first, *other]) == (*first, *other)
     at = {**usual, "s70": 16}
     assert other[0].title == f"{title(other[0].node, plan.lowered, at)} at s70=16"
     assert other[0].title != f"{first[0].title} at s70=16", "the sizes are those that are measured"

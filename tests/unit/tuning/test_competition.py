@@ -22,8 +22,8 @@ from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.outcome import Rejected
 from scheduler.targets import Target, find
-from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.known import Known
+from scheduler.tuning.compile_pool import LocalCompilePool
+from scheduler.tuning.prior_results import PriorResult
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.search import Search as TuningSearch
 from scheduler.tuning.space import TEMPLATE, Space
@@ -103,8 +103,8 @@ def test_the_search_knows_candidates_of_two_templates_apart(problem: TuningProbl
 
 def test_what_won_before_is_tried_early_in_its_own_template(problem: TuningProblem) -> None:
     won = of(problem, "source.py")
-    known = Known(problem.shape, won.kernel.config, won.kernel.template)
-    search = TuningSearch(problem.configs, np.random.default_rng(0), first=[known.searched])
+    known = PriorResult(problem.shape, won.kernel.config, won.kernel.template)
+    search = TuningSearch(problem.configs, np.random.default_rng(0), first=[known.search_config])
     assert search.ask() == 0, "the default"
     second = search.ask()
     assert second is not None and problem.callers[second].name == won.name
@@ -119,7 +119,7 @@ def test_without_its_compiler_each_candidate_of_a_language_is_refused(
         kept = [absent if one.name == "cutedsl" else one for one in found]
         return preferred(kept, target, source_file)
 
-    pool = Compilers(SM_90, hip_alone, cache, 1)
+    pool = LocalCompilePool(SM_90, hip_alone, cache, 1)
     try:
         result = pool.submit(of(problem, "source.py")).result()
         assert isinstance(result, Rejected)

@@ -14,14 +14,13 @@ from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.codegen.problem import Shape
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.results.points import importer
-from scheduler.results.points.model import Context
+from scheduler.results.points.model import ImportContext
 from scheduler.tuning.decision import decide
-from scheduler.tuning.known import Known, from_ledger, nearest
 from scheduler.tuning.ledger import (
     CandidateState,
+    CurvePoint,
     Entry,
     Operand,
-    Point,
     autotune_text,
     best_of_backends,
     best_so_far,
@@ -29,6 +28,7 @@ from scheduler.tuning.ledger import (
     state_of,
     write_jsonl,
 )
+from scheduler.tuning.prior_results import PriorResult, nearest_configs, read_prior_results
 
 SHAPE = Shape("gemm", ("f16",), (64, 32))
 
@@ -100,7 +100,7 @@ def test_every_stage_has_a_state() -> None:
 
 def test_the_curve_falls_and_counts_what_was_rejected() -> None:
     points = best_so_far([(0.5, 9.0), (1.0, None), (1.5, 12.0), (2.5, 4.0)])
-    assert points == (Point(1, 0.5, 9.0), Point(4, 2.5, 4.0))
+    assert points == (CurvePoint(1, 0.5, 9.0), CurvePoint(4, 2.5, 4.0))
 
 
 def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
@@ -111,7 +111,9 @@ def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
     measurement = read_jsonl(path)[3]["measurement"]
     assert measurement["median_ns"] == measurement["metrics"]["time"]["value"] == 5
-    assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64}, "gemm")]
+    assert read_prior_results(path) == [
+        PriorResult(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64}, "gemm")
+    ]
 
 
 def test_readers_of_the_first_ledgers_find_their_key_and_its_words() -> None:
@@ -129,8 +131,8 @@ def test_what_is_no_ledger_is_a_users_mistake(tmp_path: Path, text: str) -> None
 
 
 def test_the_nearest_problem_comes_first_and_another_kind_never() -> None:
-    def known(template: str, *extents: int) -> Known:
-        return Known(Shape(template, ("f16",), extents), {"for": str(extents)})
+    def known(template: str, *extents: int) -> PriorResult:
+        return PriorResult(Shape(template, ("f16",), extents), {"for": str(extents)})
 
     every = [
         known("gemm", 4096, 64),
@@ -138,7 +140,7 @@ def test_the_nearest_problem_comes_first_and_another_kind_never() -> None:
         known("gemm", 64),
         known("scan", 64, 64),
     ]
-    found = nearest(every, Shape("gemm", ("f16",), (128, 64)))
+    found = nearest_configs(every, Shape("gemm", ("f16",), (128, 64)))
     assert found == [{"for": "(64, 64)"}, {"for": "(4096, 64)"}]
 
 
@@ -158,7 +160,7 @@ def test_the_log_reads_as_inductors_does() -> None:
         "  rocm_slow 2.0000 ms 50.0% BLOCK_M=64",
         "SingleProcess AUTOTUNE benchmarking takes 0.5000 seconds for 2 choices",
     ]
-    context = Context(now=datetime(2026, 11, 21, tzinfo=UTC), device="cpu", revision="abc")
+    context = ImportContext(now=datetime(2026, 11, 21, tzinfo=UTC), device="cpu", revision="abc")
     (point,) = importer.read(text.encode(), context).points
     assert (point.value, point.conditions["kernel"]) == (1e6, "rocm_fast")
 
@@ -183,4 +185,4 @@ def test_a_line_that_lacks_something_is_named_with_its_field(tmp_path: Path) -> 
     write_jsonl(path, {}, decide([entry("a", 10)], {0}))
     path.write_text(path.read_text().replace('"extents": [64, 32]', '"extents": [64, "32"]'))
     with pytest.raises(UserError, match=r"ledger.jsonl, line 2: '32' is no int @ .*extents\[1\]"):
-        from_ledger(path)
+        read_prior_results(path)

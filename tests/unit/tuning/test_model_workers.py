@@ -16,10 +16,10 @@ from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import find
-from scheduler.tuning.modelled import Modelled
-from scheduler.tuning.oracle.cache import ModelCache, key_of
-from scheduler.tuning.oracle.job import ModelJob, job_of
-from scheduler.tuning.oracle.workers import ModelWorkers
+from scheduler.tuning.modelled.cache import ModelCache, key_of
+from scheduler.tuning.modelled.job import ModelJob, job_of
+from scheduler.tuning.modelled.workers import ModelWorkers
+from scheduler.tuning.modelled_time import ModelledTime
 from scheduler.tuning.problems import find_problems
 from tests.unit.matrix.contractions import matmul
 
@@ -54,14 +54,14 @@ def workers(
 
 def ask(
     model: str, job: ModelJob, listing: Path, cache: ModelCache | None = None, limit_s: float = 60.0
-) -> Modelled | Rejected:
+) -> ModelledTime | Rejected:
     with workers(model, cache, limit_s) as found:
         return found.submit(job, listing, "code").result()
 
 
 def test_an_answer_is_a_figure_with_its_band(job: ModelJob, listing: Path) -> None:
     found = ask("quick", job, listing)
-    assert isinstance(found, Modelled)
+    assert isinstance(found, ModelledTime)
     assert (found.time_ns.low, found.time_ns.mid, found.time_ns.high) == (1800.0, 2000.0, 2200.0)
     assert (found.device, found.board) == ("model:MI300X", "MI300X")
     assert found.sentence == "bound by lines"
@@ -83,7 +83,7 @@ def test_what_was_not_answered_is_asked_again(job: ModelJob, listing: Path, tmp_
     cache = ModelCache(tmp_path / "cache")
     for model in ("broken", "refusing", "timeless"):
         assert isinstance(ask(model, job, listing, cache), Rejected)
-    assert isinstance(ask("quick", job, listing, cache), Modelled)
+    assert isinstance(ask("quick", job, listing, cache), ModelledTime)
 
 
 @pytest.mark.full
@@ -102,7 +102,7 @@ def test_a_damaged_answer_is_modelled_again(
 
 
 def test_the_cache_is_bounded_and_the_oldest_goes_first(tmp_path: Path) -> None:
-    cache = ModelCache(tmp_path, most_in_a_folder=3)
+    cache = ModelCache(tmp_path, max_files=3)
     keys = [f"ab{number:060}" for number in range(5)]
     for age, key in enumerate(keys):
         cache.put(key, {"n": key})

@@ -23,28 +23,28 @@ from scheduler.targets import emulation_of, find
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.ledger import CandidateState, Entry, write_jsonl
-from scheduler.tuning.modelled import Modelled
-from scheduler.tuning.oracle.decision import decide_modelled
-from scheduler.tuning.oracle.gate import Checked
-from scheduler.tuning.oracle.job import ModelJob
-from scheduler.tuning.oracle.tuner import ModelTuner
-from scheduler.tuning.problem_state import Setting
+from scheduler.tuning.modelled.decision import decide_modelled
+from scheduler.tuning.modelled.gate import CheckedSizes
+from scheduler.tuning.modelled.job import ModelJob
+from scheduler.tuning.modelled.tuner import ModelTuner
+from scheduler.tuning.modelled_time import ModelledTime
+from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
-from scheduler.tuning.start import FIRST, read_start
 from scheduler.tuning.tuner import Event, TuningResult
+from scheduler.tuning.warm_start import FIRST_COUNT, read_warm_start
 from tests.unit.matrix.contractions import matmul
 
 GFX942 = find("gfx942")
 DEVICE = modelled_device("model:gfx942")
 
 
-def modelled(mid: float, spread: float = 0.0, **facts: object) -> Modelled:
+def modelled(mid: float, spread: float = 0.0, **facts: object) -> ModelledTime:
     """A figure with a band of ``spread`` to both sides, as a share."""
     band = Band(mid * (1 - spread), mid, mid * (1 + spread))
-    return Modelled("model:MI300X", "MI300X", 1, band, **facts)  # type: ignore[arg-type]
+    return ModelledTime("model:MI300X", "MI300X", 1, band, **facts)  # type: ignore[arg-type]
 
 
-def entry(name: str, figure: Modelled | None, *, default: bool = False) -> Entry:
+def entry(name: str, figure: ModelledTime | None, *, default: bool = False) -> Entry:
     return Entry(
         problem="mm(64x64, 64x64) f16",
         node="op0",
@@ -82,7 +82,7 @@ class TestDecision:
         # slower, though the bands overlap; one that is only so with some of them ties.
         default = entry("default", modelled(100, 0.4), default=True)
         assert chosen(decide_modelled([default, entry("a", modelled(70, 0.4))])) == "a"
-        crossing = Modelled("model:MI300X", "MI300X", 1, Band(59, 70, 160))
+        crossing = ModelledTime("model:MI300X", "MI300X", 1, Band(59, 70, 160))
         assert chosen(decide_modelled([default, entry("a", crossing)])) == "default"
 
     @pytest.mark.parametrize(
@@ -150,26 +150,28 @@ class World:
 
     def check(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
-    ) -> Checked | Rejected:
+    ) -> CheckedSizes | Rejected:
         self.now += self.check_s
         if caller.name in self.wrong:
             return Rejected(Stage.CHECK, "wrong result: error 9, bound 1")
-        return Checked((), "it takes too long") if self.unchecked else Checked(({},))
+        return CheckedSizes((), "it takes too long") if self.unchecked else CheckedSizes(({},))
 
-    def check_whole(
+    def check_full(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
-    ) -> Checked | Rejected:
+    ) -> CheckedSizes | Rejected:
         self.whole.append(caller.name)
         if caller.name in self.wrong_whole:
             return Rejected(Stage.CHECK, "wrong result at s0=1: error 9")
-        return Checked(({},))
+        return CheckedSizes(({},))
 
     # -- models
 
-    def submit(self, job: ModelJob, listing: Path, code_digest: str) -> Future[Modelled | Rejected]:
+    def submit(
+        self, job: ModelJob, listing: Path, code_digest: str
+    ) -> Future[ModelledTime | Rejected]:
         kernel = job.request.kernel
         self.modelled.append(kernel)
-        future: Future[Modelled | Rejected] = Future()
+        future: Future[ModelledTime | Rejected] = Future()
         unknown = {"v_new": 1} if kernel in self.unknown else {}
         future.set_result(modelled(self.times.get(kernel, 100.0), unknown=unknown))
         return future
@@ -210,7 +212,7 @@ def tune(
 
     emulation = emulation_of(GFX942)
     assert emulation is not None
-    setting = Setting(DEVICE.id, GFX942, False, default_plan(emulated=True), DEVICE.board)
+    setting = RunSettings(DEVICE.id, GFX942, False, default_plan(emulated=True), DEVICE.board)
     pools = (Pool(world, "gfx942"), Pool(world, emulation.name))
     meter = Meter(budget, lambda: world.now)
     tuner = ModelTuner([problem], setting, world, world, *pools, meter, on_event, cancellation)
@@ -316,9 +318,9 @@ class TestStart:
         times |= {names[20]: 10.0, names[11]: 20.0, names[15]: 5.0}
         result, _ = tune(World(times=times, unknown={names[15]}), problem, Budget())
         write_jsonl(tmp_path / "ledger.jsonl", {"times": "modelled"}, result.entries)
-        start = read_start(tmp_path)
-        assert start.first(problem)[:3] == [20, 11, 0]
-        assert len(start.first(problem)) == FIRST
+        start = read_warm_start(tmp_path)
+        assert start.first_candidates(problem)[:3] == [20, 11, 0]
+        assert len(start.first_candidates(problem)) == FIRST_COUNT
         assert start.device == "model:MI300X"
         assert f"{len(names)} candidates of 1 of 1 problems" in start.text([problem])
         figure = start.figures(problem)[20]
@@ -330,7 +332,7 @@ class TestStart:
     def test_a_ledger_without_modelled_times_is_refused(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "ledger.jsonl", {}, [entry("a", None)])
         with pytest.raises(UserError, match="nothing in this ledger is modelled"):
-            read_start(tmp_path / "ledger.jsonl")
+            read_warm_start(tmp_path / "ledger.jsonl")
 
     def test_the_figure_of_another_kernel_is_not_taken_over(self, tmp_path: Path) -> None:
         problem = product()
@@ -341,8 +343,8 @@ class TestStart:
         for line in lines[1:]:
             line["kernel"] = line["kernel"][:-1] + "_"
         path.write_text("\n".join(map(json.dumps, lines)))
-        start = read_start(path)
-        assert len(start.first(problem)) == FIRST
+        start = read_warm_start(path)
+        assert len(start.first_candidates(problem)) == FIRST_COUNT
         assert start.figures(problem) == {}
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from scheduler.outcome import UserError
 from scheduler.tuning.space import Space, Value
-from scheduler.tuning.strategies.guided import Guided, expected_improvement
-from scheduler.tuning.strategies.registry import STRATEGIES, strategy_named
+from scheduler.tuning.strategies.guided import GuidedSearch, expected_improvement
+from scheduler.tuning.strategies.registry import STRATEGIES, find_strategy
 from scheduler.tuning.strategies.simple import RandomSearch
 from scheduler.tuning.strategies.strategy import History, Strategy
 from tests.support.replay import performance_curve, replay
@@ -68,7 +68,7 @@ def test_a_parameter_that_only_some_name_is_a_coordinate() -> None:
 
 def test_a_proposal_does_not_depend_on_the_order_of_pending_results() -> None:
     recorded = tiled(0)
-    strategy = Guided(recorded.space, np.random.default_rng(0))
+    strategy = GuidedSearch(recorded.space, np.random.default_rng(0))
     history = History(len(recorded.space))
     for _ in range(20):
         index = strategy.propose(history)
@@ -103,7 +103,7 @@ def test_the_default_needs_half_of_what_random_search_needs(seed: int) -> None:
         ]
         return float(np.mean(counts))
 
-    assert needed(Guided, 3) <= needed(RandomSearch, 60) / 2
+    assert needed(GuidedSearch, 3) <= needed(RandomSearch, 60) / 2
 
 
 @pytest.mark.full
@@ -112,7 +112,7 @@ def test_a_model_of_the_costs_shows_the_way_and_a_wrong_one_does_not_mislead_for
     right = np.nan_to_num(recorded.times, nan=1e3)
     wrong = 1.0 / right
     for expected, budget in ((right, 4), (wrong, 150)):
-        strategy = Guided(recorded.space, np.random.default_rng(0), expected)
+        strategy = GuidedSearch(recorded.space, np.random.default_rng(0), expected)
         history = replay(recorded, strategy, budget, lambda _: False)
         assert performance_curve(history, recorded.best)[-1] > 0.95
 
@@ -131,7 +131,7 @@ def test_a_large_space_is_searched_in_bounded_steps() -> None:
     configs = [dict(zip(names, point, strict=True)) for point in product(range(1, 8), repeat=5)]
     space = Space(tuple(configs))
     times = np.array([1.0 + sum((c[n] - 4) ** 2 for n in names) for c in configs])
-    strategy, history = Guided(space, np.random.default_rng(0)), History(len(space))
+    strategy, history = GuidedSearch(space, np.random.default_rng(0)), History(len(space))
     while len(history) < 60:
         index = strategy.propose(history)
         assert index is not None
@@ -142,4 +142,4 @@ def test_a_large_space_is_searched_in_bounded_steps() -> None:
 
 def test_a_name_that_no_strategy_has_is_a_mistake_that_lists_those_there_are() -> None:
     with pytest.raises(UserError, match=re.escape(f"'fastest': there are {', '.join(STRATEGIES)}")):
-        strategy_named("fastest")
+        find_strategy("fastest")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.tuning.surrogate import Hyperparameters, Posterior, improve
+from scheduler.tuning.surrogate import Hyperparameters, Posterior, fit_hyperparameters
 
 
 def test_a_grown_posterior_is_the_fitted_one() -> None:
@@ -27,7 +27,9 @@ def test_it_is_sure_where_it_knows_and_near_the_truth_elsewhere() -> None:
     values = points[:, 0] ** 2 - points[:, 1]
     values = (values - values.mean()) / values.std()
     known = np.arange(60)
-    fitted = improve(points[known], values[known], Hyperparameters(np.full(2, 0.5), 1e-3), rng)
+    fitted = fit_hyperparameters(
+        points[known], values[known], Hyperparameters(np.full(2, 0.5), 1e-3), rng
+    )
     mean, deviation = Posterior(points, known, fitted).predict(values[known])
     assert np.abs(mean[60:] - values[60:]).max() < 0.2
     assert deviation[known].max() < deviation[60:].max()

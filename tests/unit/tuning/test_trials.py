@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.tuning.trials.importance import FEWEST, importance
-from scheduler.tuning.trials.parameters import UNNAMED, parameters
-from scheduler.tuning.trials.slices import Outcome, grid_of, group, slice_of
+from scheduler.tuning.trials.importance import MIN_TRIALS, importance
+from scheduler.tuning.trials.parameters import UNNAMED, varying_parameters
+from scheduler.tuning.trials.slices import TrialOutcome, grid_of, slice_of, summarize_group
 
 
 def levels(n: int, values: int, seed: int) -> list[int]:
@@ -80,7 +80,7 @@ def test_parameters_that_never_vary_without_each_other_are_named() -> None:
 
 def test_too_few_trials_have_no_importance_but_a_reason() -> None:
     found = importance({"block": [0, 1] * 5}, [10.0, 20.0] * 5)
-    assert found.shares == () and str(FEWEST) in found.missing and found.n == 10
+    assert found.shares == () and str(MIN_TRIALS) in found.missing and found.n == 10
     same = importance({"block": [0, 1] * 10}, [10.0] * 20)
     assert same.missing == "all trials took the same time"
     alike = importance({"block": [1] * 20}, [float(n + 1) for n in range(20)])
@@ -113,7 +113,7 @@ TRIALS = st.lists(
         st.sampled_from(["row", "column"]),
         st.one_of(st.none(), TIMES),
     ),
-    min_size=FEWEST,
+    min_size=MIN_TRIALS,
     max_size=60,
 )
 
@@ -143,12 +143,12 @@ def test_every_trial_is_in_one_value_of_each_slice_and_in_one_cell(
 ) -> None:
     configs = [{"block": block, "layout": layout} for block, layout, _ in trials]
     outcomes = [
-        Outcome(place, time, "measured" if time is not None else "crash")
+        TrialOutcome(place, time, "measured" if time is not None else "crash")
         for place, (_, _, time) in enumerate(trials)
     ]
-    whole = group(outcomes)
+    whole = summarize_group(outcomes)
     assert whole.n == sum(time is not None for *_, time in trials)
-    found = parameters(configs)
+    found = varying_parameters(configs)
     for parameter in found:
         groups = [value.group for value in slice_of(parameter, outcomes).values]
         assert sum(one.n for one in groups) == whole.n
@@ -169,7 +169,7 @@ def test_every_trial_is_in_one_value_of_each_slice_and_in_one_cell(
 
 def test_values_are_in_their_order_and_not_to_name_one_is_one() -> None:
     configs = [{"block": 128, "swizzle": True}, {"block": 64}, {"block": 64, "swizzle": False}]
-    block, swizzle = parameters(configs, others=[{"block": 1024}])
+    block, swizzle = varying_parameters(configs, others=[{"block": 1024}])
     assert (block.values, block.codes, block.is_number) == (("64", "128", "1024"), (1, 0, 0), True)
     assert swizzle.values == ("False", "True", UNNAMED) and not swizzle.is_number
-    assert parameters([{"block": 64}, {"block": 64}]) == ()
+    assert varying_parameters([{"block": 64}, {"block": 64}]) == ()

@@ -22,12 +22,12 @@ from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Timing
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState
-from scheduler.tuning.problem_state import Setting
+from scheduler.tuning.prior_results import PriorResult
+from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
-from scheduler.tuning.tuner import Chosen, Event, Tuner, TuningResult
+from scheduler.tuning.tuner import ChosenConfig, Event, Tuner, TuningResult
 from tests.unit.matrix.contractions import matmul
 
 CPU = find("cpu")
@@ -110,7 +110,7 @@ def tune(
     world: World,
     what: tuple[TuningProblem, ...],
     budget: Budget = UNLIMITED,
-    known: tuple[Known, ...] = (),
+    known: tuple[PriorResult, ...] = (),
     cancel_after: int | None = None,
     strategy: str = DEFAULT_STRATEGY,
 ) -> tuple[TuningResult, list[Event]]:
@@ -123,7 +123,7 @@ def tune(
             cancellation.cancel()
 
     meter = Meter(budget, clock=lambda: world.now)
-    setting = Setting("cpu", CPU, True, PLAN, known=known, strategy=strategy)
+    setting = RunSettings("cpu", CPU, True, PLAN, known=known, strategy=strategy)
     tuner = Tuner(what, setting, world, world, meter, on_event, cancellation)
     return tuner.run(), events
 
@@ -142,7 +142,7 @@ def test_without_a_budget_everything_is_tried_and_the_fastest_is_chosen(
     result, events = tune(world, one)
     callers = one[0].callers
     fastest = min(callers, key=lambda caller: world.time_of(caller.name))
-    assert result.configs == {"node0": Chosen(fastest.kernel.template, fastest.kernel.config)}
+    assert result.configs == {"node0": ChosenConfig(fastest.kernel.template, fastest.kernel.config)}
     assert result.measurements == result.compiles == len(callers) == len(events)
     assert result.ended == ""
     states = [entry.state for entry in result.entries]
@@ -242,7 +242,7 @@ def test_cancelling_ends_the_run_with_what_was_seen(one: tuple[TuningProblem, ..
     assert len(events) == 4
     assert result.ended == "cancelled"
     best = min((e.entry for e in events), key=lambda e: e.median_ns or 0)
-    assert result.configs == {"node0": Chosen(best.template, best.config)}
+    assert result.configs == {"node0": ChosenConfig(best.template, best.config)}
     assert {e.reason for e in result.entries if e.state is CandidateState.UNTRIED} == {
         "the run was cancelled"
     }
@@ -253,7 +253,7 @@ def test_what_won_on_a_like_problem_is_tried_right_after_the_default(
     one: tuple[TuningProblem, ...],
 ) -> None:
     won = one[0].callers[-1].kernel.config
-    _, events = tune(World(), one, known=(Known(one[0].shape, won),))
+    _, events = tune(World(), one, known=(PriorResult(one[0].shape, won),))
     assert events[1].entry.config == won
 
 

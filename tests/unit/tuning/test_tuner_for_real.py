@@ -25,10 +25,10 @@ from scheduler.ir.graph import SymbolInfo
 from scheduler.outcome import Rejected
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.evaluator import BenchEvaluator, edge_bindings
 from scheduler.tuning.ledger import CandidateState
-from scheduler.tuning.problem_state import Setting
+from scheduler.tuning.problem_state import RunSettings
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
 from tests.unit.matrix.contractions import matmul
@@ -44,7 +44,7 @@ ENTRY = "if (workspace_size"  # in every exported function, before anything is l
 class Saboteur:
     """Compiles what it is given, with a fault put into the candidates that are told."""
 
-    def __init__(self, compilers: Compilers, faults: dict[str, str]) -> None:
+    def __init__(self, compilers: LocalCompilePool, faults: dict[str, str]) -> None:
         self._compilers = compilers
         self._faults = faults
 
@@ -93,8 +93,8 @@ def tune(
     hanging: frozenset[str] = frozenset(),
 ) -> TuningResult:
     """A whole run on CPU emulation."""
-    compilers = Saboteur(Compilers(CPU, lambda *_: bundled(cache), cache, 2), faults)
-    setting = Setting("cpu", CPU, True, PLAN)
+    compilers = Saboteur(LocalCompilePool(CPU, lambda *_: bundled(cache), cache, 2), faults)
+    setting = RunSettings("cpu", CPU, True, PLAN)
     with Impatient("cpu", CPU, schedule.lowered, LIMITS, cancellation=cancellation) as evaluator:
         evaluator.hanging = hanging
         meter = Meter(Budget())

@@ -16,9 +16,9 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.fusion.split import part_names, split_nodes
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
+from scheduler.tuning.fusion_comparison import compare_fusion, unfuse_all
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import ProblemResult, TuningResult
-from scheduler.tuning.unfused import compare_fusion, unfuse_all
 from tests.unit.matrix.contractions import matmul
 from tests.unit.tuning.test_ledger import decide, entry
 

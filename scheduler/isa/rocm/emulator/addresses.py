@@ -12,37 +12,41 @@ from scheduler.isa.rocm.emulator.memory import Addresses
 from scheduler.isa.rocm.emulator.operands import (
     PRIVATE_APERTURE,
     SHARED_APERTURE,
-    File,
     Operand,
+    RegisterFile,
 )
-from scheduler.isa.rocm.emulator.sources import UnreadableError, raw, row_of, scalar
+from scheduler.isa.rocm.emulator.sources import UnreadableError, read_raw, read_scalar, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, SCRATCH, Space
 from scheduler.isa.rocm.emulator.state import Group, Mask
 
 Step = Callable[[Group], None]
-At = Callable[[Group], Addresses]
+AddressFunction = Callable[[Group], Addresses]
 
 
-def global_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
+def global_address(
+    address: Operand, base: Operand, offset: int, accumulation: int
+) -> AddressFunction:
     """A 64-bit address of each lane, or a scalar one and 32 bits of each."""
-    if base.file is File.OFF:
-        pair = raw(address, 64, accumulation, Type.U64)
+    if base.file is RegisterFile.OFF:
+        pair = read_raw(address, 64, accumulation, Type.U64)
         if offset:
             return lambda g: pair(g).view(np.int64) + offset
         return lambda g: pair(g).view(np.int64)
-    start = scalar(base, 64)
-    if address.file is File.OFF:
+    start = read_scalar(base, 64)
+    if address.file is RegisterFile.OFF:
         return lambda g: np.broadcast_to(g.wide_vector(start(g)) + offset, (g.count, g.lanes))
-    word = raw(address, 32, accumulation, Type.U32)
+    word = read_raw(address, 32, accumulation, Type.U32)
     return lambda g: word(g).astype(np.int64) + (g.wide_vector(start(g)) + offset)
 
 
-def scratch_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
+def scratch_address(
+    address: Operand, base: Operand, offset: int, accumulation: int
+) -> AddressFunction:
     """Bytes of the lane's own."""
     parts = [
-        raw(each, 32, accumulation, Type.U32)
+        read_raw(each, 32, accumulation, Type.U32)
         for each in (address, base)
-        if each.file is not File.OFF
+        if each.file is not RegisterFile.OFF
     ]
 
     def at(g: Group) -> Addresses:
@@ -54,9 +58,9 @@ def scratch_address(address: Operand, base: Operand, offset: int, accumulation: 
     return at
 
 
-def lds_address(operand: Operand, offset: int, accumulation: int) -> At:
+def lds_address(operand: Operand, offset: int, accumulation: int) -> AddressFunction:
     """Bytes within the block's LDS."""
-    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+    if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     row = row_of(operand, accumulation)
     if offset:
@@ -65,7 +69,7 @@ def lds_address(operand: Operand, offset: int, accumulation: int) -> At:
 
 
 @contextmanager
-def only(g: Group, lanes: Mask) -> Iterator[None]:
+def restrict_lanes(g: Group, lanes: Mask) -> Iterator[None]:
     """Only these of the lanes that are on, for one access."""
     full, mask = g.full, g.mask
     g.mask = mask & lanes
@@ -76,7 +80,7 @@ def only(g: Group, lanes: Mask) -> Iterator[None]:
         g.full, g.mask = full, mask
 
 
-def by_aperture(at: At, move: Callable[[Space, At], Step]) -> Step:
+def select_by_aperture(at: AddressFunction, move: Callable[[Space, AddressFunction], Step]) -> Step:
     """A generic address: in LDS, in scratch, or in memory, by its upper half."""
     spaces: tuple[tuple[int, Space], ...] = ((SHARED_APERTURE, LDS), (PRIVATE_APERTURE, SCRATCH))
     found: list[Addresses] = []
@@ -90,11 +94,11 @@ def by_aperture(at: At, move: Callable[[Space, At], Step]) -> Step:
         for aperture, each in steps:
             here = (upper == aperture) & g.mask
             if here.any():
-                with only(g, here):
+                with restrict_lanes(g, here):
                     each(g)
         rest = (upper != SHARED_APERTURE) & (upper != PRIVATE_APERTURE)
         if (rest & g.mask).any():
-            with only(g, rest):
+            with restrict_lanes(g, rest):
                 plain(g)
         found.pop()
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.sources import bfloat16
+from scheduler.isa.rocm.emulator.sources import bfloat16_bits
 
 Words = npt.NDArray[np.uint32]
 _32, _16 = np.uint64(32), np.uint32(16)
 
 
 @dataclass(frozen=True)
-class Operation:
+class AtomicOperation:
     """``words`` of memory; ``compute(old, data)`` of arrays of ``dtype`` [n]. ``compares``: the
     data has twice the words, the new value and the one to compare with."""
 
@@ -26,7 +26,7 @@ class Operation:
     compute: Callable[[Any, Any], Any]
     compares: bool = False
 
-    def new(self, old: Words, data: Words) -> Words:
+    def apply(self, old: Words, data: Words) -> Words:
         """[words, n] from [words, n] and [words, n] (or twice as many words)."""
         if self.compares:
             fresh, expected = data[: self.words], data[self.words :]
@@ -66,12 +66,12 @@ def _halves(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return compute
 
 
-def _brain(old: Any, data: Any) -> Any:
+def _add_bf16(old: Any, data: Any) -> Any:
     """The sum of two bf16 in a word."""
     result = np.zeros_like(old)
     for shift in (np.uint32(0), _16):
         parts = [((each >> shift) << _16).view(np.float32) for each in (old, data)]
-        result |= bfloat16(parts[0] + parts[1]).astype(np.uint32) << shift
+        result |= bfloat16_bits(parts[0] + parts[1]).astype(np.uint32) << shift
     return result
 
 
@@ -93,22 +93,22 @@ _INTEGERS: dict[str, tuple[bool, Callable[[Any, Any], Any]]] = {
     "sub_clamp": (False, lambda old, data: np.where(old < data, old.dtype.type(0), old - data)),
     "cond_sub": (False, lambda old, data: np.where(old >= data, old - data, old)),
 }
-_FLOATS: dict[str, Operation] = {
-    "pk_add_f16": Operation(1, np.uint32, _halves(np.add)),
-    "pk_add_bf16": Operation(1, np.uint32, _brain),
+_FLOATS: dict[str, AtomicOperation] = {
+    "pk_add_f16": AtomicOperation(1, np.uint32, _halves(np.add)),
+    "pk_add_bf16": AtomicOperation(1, np.uint32, _add_bf16),
 }
 for _word, _dtype, _count in (("f32", np.float32, 1), ("f64", np.float64, 2)):
-    _FLOATS[f"add_{_word}"] = Operation(_count, _dtype, np.add)
+    _FLOATS[f"add_{_word}"] = AtomicOperation(_count, _dtype, np.add)
     for _verb, _function in (("min", np.fmin), ("max", np.fmax)):
         for _num in ("", "_num"):
-            _FLOATS[f"{_verb}{_num}_{_word}"] = Operation(_count, _dtype, _function)
+            _FLOATS[f"{_verb}{_num}_{_word}"] = AtomicOperation(_count, _dtype, _function)
 
 _GLOBAL = re.compile(r"(\w+?)(_x2)?")
 _LDS = re.compile(r"ds_(\w+?)_(?:rtn_)?([uibf])(32|64)")
 _LDS_PACKED = re.compile(r"ds_(pk_add)_(?:rtn_)?(b?f16)")
 
 
-def of_memory(name: str) -> Operation | None:
+def memory_operation(name: str) -> AtomicOperation | None:
     """By what follows ``global_atomic_`` (in the older spelling: ``add_x2``, ``smin``)."""
     if name in _FLOATS:
         return _FLOATS[name]
@@ -121,7 +121,7 @@ def of_memory(name: str) -> Operation | None:
     return _integers(match[1].removesuffix("_u32"), words)
 
 
-def of_lds(name: str) -> Operation | None:
+def lds_operation(name: str) -> AtomicOperation | None:
     """By the whole mnemonic (``ds_add_rtn_u32``)."""
     packed = _LDS_PACKED.fullmatch(name)
     if packed:
@@ -141,14 +141,14 @@ def of_lds(name: str) -> Operation | None:
     return _integers(verb, bits // 32)
 
 
-def _integers(verb: str, words: int) -> Operation | None:
+def _integers(verb: str, words: int) -> AtomicOperation | None:
     found = _INTEGERS.get(verb)
     if found is None:
         return None
     signed = (np.int32, np.int64)
     unsigned = (np.uint32, np.uint64)
-    return Operation(words, (signed if found[0] else unsigned)[words - 1], found[1])
+    return AtomicOperation(words, (signed if found[0] else unsigned)[words - 1], found[1])
 
 
-def _compare_and_swap(words: int) -> Operation:
-    return Operation(words, np.uint32, lambda _, data: data, compares=True)
+def _compare_and_swap(words: int) -> AtomicOperation:
+    return AtomicOperation(words, np.uint32, lambda _, data: data, compares=True)

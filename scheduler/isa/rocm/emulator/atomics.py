@@ -8,26 +8,36 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator import atomic_operations
-from scheduler.isa.rocm.emulator.addresses import At, by_aperture, global_address, lds_address
-from scheduler.isa.rocm.emulator.atomic_operations import Operation
+from scheduler.isa.rocm.emulator.addresses import (
+    AddressFunction,
+    global_address,
+    lds_address,
+    select_by_aperture,
+)
+from scheduler.isa.rocm.emulator.atomic_operations import AtomicOperation
 from scheduler.isa.rocm.emulator.memory import Addresses, Words
-from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, Space
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.transfers import Transfer, put, take
+from scheduler.isa.rocm.emulator.transfers import Transfer, read_lanes, write_lanes
 
 Step = Callable[[Group], None]
 _RETURNS = ("glc", "sc0")
 
 
-def returns(operands: Operands) -> bool:
+def has_return(operands: Operands) -> bool:
     """Whether the old value comes back."""
     return any(word in _RETURNS or "ATOMIC_RETURN" in word for word in operands.words)
 
 
 def step_of(
-    space: Space, at: At, operation: Operation, rows: list[int], result: int | None, index: int
+    space: Space,
+    at: AddressFunction,
+    operation: AtomicOperation,
+    rows: list[int],
+    result: int | None,
+    index: int,
 ) -> Step:
     """``rows``: where the data's registers begin (of a comparison in LDS, two places);
     ``result``: where the old value goes."""
@@ -39,21 +49,23 @@ def step_of(
     def step(g: Group) -> None:
         addresses = at(g)
         g.record(index, addresses, size)
-        values = np.concatenate([take(g, row, data) for row in rows])
-        old = _in_order(g, index, space, space.flat(g, addresses), transfer, operation, values)
+        values = np.concatenate([read_lanes(g, row, data) for row in rows])
+        old = _apply_in_order(
+            g, index, space, space.flat(g, addresses), transfer, operation, values
+        )
         if result is not None:
-            put(g, result, transfer, old)
+            write_lanes(g, result, transfer, old)
 
     return step
 
 
-def _in_order(
+def _apply_in_order(
     g: Group,
     index: int,
     space: Space,
     flat: Addresses,
     transfer: Transfer,
-    operation: Operation,
+    operation: AtomicOperation,
     values: Words,
 ) -> Words:
     """The old values [words, n]. Lanes with the same address come one after another."""
@@ -61,13 +73,13 @@ def _in_order(
     last = int(rank.max()) if len(rank) else 0
     if last == 0:
         old = space.fetch(g, index, flat, transfer)
-        space.put(g, index, flat, transfer, operation.new(old, values))
+        space.put(g, index, flat, transfer, operation.apply(old, values))
         return old
     result = np.empty((transfer.words, len(flat)), np.uint32)
     for turn in range(last + 1):
         lanes = np.nonzero(rank == turn)[0]
         old = space.fetch(g, index, flat[lanes], transfer)
-        space.put(g, index, flat[lanes], transfer, operation.new(old, values[:, lanes]))
+        space.put(g, index, flat[lanes], transfer, operation.apply(old, values[:, lanes]))
         result[:, lanes] = old
     return result
 
@@ -89,13 +101,13 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     space, _, rest = name.partition("_atomic_")
     if space not in ("global", "flat") or not rest:
         return None
-    operation = atomic_operations.of_memory(rest)
+    operation = atomic_operations.memory_operation(rest)
     if operation is None:
         return None
     found = list(operands.operands)
     if space == "flat":
-        found.append(Operand(File.OFF, text="off"))
-    result = row_of(_vector(found.pop(0)), accumulation) if returns(operands) else None
+        found.append(Operand(RegisterFile.OFF, text="off"))
+    result = row_of(_vector(found.pop(0)), accumulation) if has_return(operands) else None
     if len(found) != 3:
         raise UnreadableError(name)
     address, data, base = found
@@ -103,12 +115,14 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     at = global_address(address, base, operands.number("offset"), accumulation)
     if space == "global":
         return step_of(GLOBAL, at, operation, rows, result, index)
-    return by_aperture(at, lambda where, to: step_of(where, to, operation, rows, result, index))
+    return select_by_aperture(
+        at, lambda where, to: step_of(where, to, operation, rows, result, index)
+    )
 
 
 def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
     """``ds_add_u32`` and its like; None for other instructions."""
-    operation = atomic_operations.of_lds(name)
+    operation = atomic_operations.lds_operation(name)
     if operation is None:
         return None
     found = list(operands.operands)
@@ -124,6 +138,6 @@ def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> St
 
 
 def _vector(operand: Operand) -> Operand:
-    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+    if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     return operand

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.alu.row import Block, Type
-from scheduler.isa.rocm.emulator.constants import bits_of
-from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.alu.row import BlockRow, Type
+from scheduler.isa.rocm.emulator.constants import constant_bits
+from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.state import Group
 
@@ -22,12 +22,15 @@ _WHOLE_WAVES = ("v_wmma", "v_swmmac")
 _SIGN = np.uint32(0x8000_0000)
 
 
-def step_of(row: Block, operands: Operands, accumulation: int, index: int) -> Step:
+def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) -> Step:
     """Of a matrix instruction, all lanes count as on, and nothing is computed where the run does
     not want values. One of RDNA's that is run where lanes are off is a finding: they did not fill
     their operands there."""
     target, *sources = operands.operands
-    if len(sources) != len(row.sources) or target.file not in (File.VECTOR, File.ACCUMULATION):
+    if len(sources) != len(row.sources) or target.file not in (
+        RegisterFile.VECTOR,
+        RegisterFile.ACCUMULATION,
+    ):
         raise UnreadableError(row.name)
     reads = [
         _read(row, operand, count, accumulation)
@@ -42,7 +45,7 @@ def step_of(row: Block, operands: Operands, accumulation: int, index: int) -> St
     def step(g: Group) -> None:
         if whole and not g.full and not g.mask.all():
             off = g.mask.size - int(g.mask.sum())
-            g.machine.partial(f"{row.name} where lanes are off", index, off)
+            g.machine.note_partial(f"{row.name} where lanes are off", index, off)
         if matrix and not g.machine.values:
             return
         blocks = [read(g) for read in reads]
@@ -57,12 +60,12 @@ def step_of(row: Block, operands: Operands, accumulation: int, index: int) -> St
     return step
 
 
-def _read(row: Block, operand: Operand, count: int, accumulation: int) -> Read:
+def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Read:
     """[waves, registers, lanes]."""
-    if operand.file is File.CONSTANT:
+    if operand.file is RegisterFile.CONSTANT:
         constant = _constant(row, operand, count)
         return lambda g: np.broadcast_to(constant, (g.count, count, g.lanes))
-    if operand.file is File.SCALAR:
+    if operand.file is RegisterFile.SCALAR:
         index = operand.index
 
         def scalars(g: Group) -> npt.NDArray[np.uint32]:
@@ -71,7 +74,7 @@ def _read(row: Block, operand: Operand, count: int, accumulation: int) -> Read:
             return np.stack([np.broadcast_to(each, shape) for each in columns], axis=1)
 
         return scalars
-    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+    if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     start = row_of(operand, accumulation)
     if not operand.negative and not operand.absolute:
@@ -86,13 +89,13 @@ def _read(row: Block, operand: Operand, count: int, accumulation: int) -> Read:
     return signed
 
 
-def _constant(row: Block, operand: Operand, count: int) -> npt.NDArray[np.uint32]:
+def _constant(row: BlockRow, operand: Operand, count: int) -> npt.NDArray[np.uint32]:
     """In every element of the result's type."""
     if "_f64_" in row.name:
-        number = bits_of(operand, Type.F64)
+        number = constant_bits(operand, Type.F64)
         pair = [number & 0xFFFF_FFFF, number >> 32]
         return np.array((pair * count)[:count], np.uint32)[None, :, None]
     if isinstance(operand.value, float) and row.name.startswith(("v_wmma_f16", "v_swmmac_f16")):
-        half = bits_of(operand, Type.F16)
+        half = constant_bits(operand, Type.F16)
         return np.full((1, count, 1), half | half << 16, np.uint32)
-    return np.full((1, count, 1), bits_of(operand, Type.B32), np.uint32)
+    return np.full((1, count, 1), constant_bits(operand, Type.B32), np.uint32)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.isa.rocm.emulator import atomic_operations, atomics
-from scheduler.isa.rocm.emulator.addresses import At, only
+from scheduler.isa.rocm.emulator.addresses import AddressFunction, restrict_lanes
 from scheduler.isa.rocm.emulator.alu.row import Type
 from scheduler.isa.rocm.emulator.memory import Addresses
-from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
-from scheduler.isa.rocm.emulator.sources import Read, UnreadableError, raw, row_of
+from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
+from scheduler.isa.rocm.emulator.sources import Read, UnreadableError, read_raw, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, SCRATCH
 from scheduler.isa.rocm.emulator.state import Group, Mask
-from scheduler.isa.rocm.emulator.transfers import Transfer, put, transfer_of
-from scheduler.isa.rocm.emulator.vector_memory import loads, loads_to_lds, stores
+from scheduler.isa.rocm.emulator.transfers import Transfer, transfer_of, write_lanes
+from scheduler.isa.rocm.emulator.vector_memory import load_step, load_to_lds_step, store_step
 
 Step = Callable[[Group], None]
 SCRATCH_FLAGS = 1 << 23
@@ -28,7 +28,7 @@ _NUMBERS = 1 << 32
 
 
 @dataclass(frozen=True)
-class Buffer:
+class BufferAccess:
     """The operands of an access: ``offset`` and ``index`` of each lane where they are given."""
 
     descriptor: int
@@ -53,7 +53,7 @@ class Buffer:
             return np.full((1, 1), self.fixed, np.int64)
         return self.offset(g).astype(np.int64) + self.fixed
 
-    def _places(self, g: Group) -> tuple[Addresses, Addresses, Addresses]:
+    def _resolve(self, g: Group) -> tuple[Addresses, Addresses, Addresses]:
         """[waves, lanes] addresses, the offsets that are checked, and indices."""
         words = [g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in range(2)]
         base = words[0] | (words[1] & 0xFFFF) << 32
@@ -65,11 +65,11 @@ class Buffer:
         return np.broadcast_to(addresses, (g.count, g.lanes)), offset + scalar, index
 
     def addresses(self, g: Group) -> Addresses:
-        return self._places(g)[0]
+        return self._resolve(g)[0]
 
-    def inside(self, g: Group, size: int) -> Mask:
+    def in_range(self, g: Group, size: int) -> Mask:
         """Which lanes' accesses of that many bytes lie within."""
-        _, offset, index = self._places(g)
+        _, offset, index = self._resolve(g)
         second, records, flags = (
             g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in (1, 2, 3)
         )
@@ -88,21 +88,23 @@ class Buffer:
         return np.broadcast_to(fits, (g.count, g.lanes))
 
 
-def buffer_of(operands: list[Operand], all_: Operands, accumulation: int, gfx9: bool) -> Buffer:
+def parse_buffer(
+    operands: list[Operand], all_: Operands, accumulation: int, gfx9: bool
+) -> BufferAccess:
     """From the address, the descriptor and the scalar offset."""
-    if len(operands) != 3 or operands[1].file is not File.SCALAR or operands[1].count < 4:
+    if len(operands) != 3 or operands[1].file is not RegisterFile.SCALAR or operands[1].count < 4:
         raise UnreadableError("a buffer's operands")
     address, descriptor, scalar = operands
     words = all_.words
     offset = index = None
-    if address.file is not File.OFF:
+    if address.file is not RegisterFile.OFF:
         rows = [row_of(address, accumulation) + number for number in range(address.count)]
         if "idxen" in words:
             index = _row(rows.pop(0))
         if "offen" in words:
             offset = _row(rows.pop(0))
-    return Buffer(
-        *(descriptor.index, raw(scalar, 32, accumulation, Type.U32), offset, index),
+    return BufferAccess(
+        *(descriptor.index, read_raw(scalar, 32, accumulation, Type.U32), offset, index),
         *(all_.number("offset"), gfx9),
     )
 
@@ -126,41 +128,41 @@ def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: boo
     if transfer is None:
         return None
     data = None if to_lds else found.pop(0)
-    buffer = buffer_of(found, operands, accumulation, gfx9)
+    buffer = parse_buffer(found, operands, accumulation, gfx9)
     if data is None:
-        at: At = buffer.addresses
-        step = loads_to_lds(at, operands.number("offset"), transfer, index)
-        return _guarded(buffer, step, step_outside=None, size=transfer.size)
+        at: AddressFunction = buffer.addresses
+        step = load_to_lds_step(at, operands.number("offset"), transfer, index)
+        return _bounds_checked(buffer, step, step_outside=None, size=transfer.size)
     row = row_of(data, accumulation)
     if transfer.size == 2 and data.half:
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
-    move = loads if verb == "load" else stores
+    move = load_step if verb == "load" else store_step
     plain = move(GLOBAL, buffer.addresses, row, transfer, index)
     own = move(SCRATCH, buffer.scratch, row, transfer, index)
     outside = _zeros(row, transfer) if verb == "load" else None
-    guarded = _guarded(buffer, plain, outside, transfer.size)
+    guarded = _bounds_checked(buffer, plain, outside, transfer.size)
     return lambda g: own(g) if buffer.is_scratch(g) else guarded(g)
 
 
 def _zeros(row: int, transfer: Transfer) -> Step:
     def step(g: Group) -> None:
-        put(g, row, transfer, np.zeros((transfer.words, int(g.mask.sum())), np.uint32))
+        write_lanes(g, row, transfer, np.zeros((transfer.words, int(g.mask.sum())), np.uint32))
 
     return step
 
 
-def _guarded(buffer: Buffer, step: Step, step_outside: Step | None, size: int) -> Step:
+def _bounds_checked(buffer: BufferAccess, step: Step, step_outside: Step | None, size: int) -> Step:
     """Lanes out of range touch no memory."""
 
     def guarded(g: Group) -> None:
-        fits = buffer.inside(g, size)
+        fits = buffer.in_range(g, size)
         if fits.all():
             step(g)
             return
         if step_outside is not None:
-            with only(g, ~fits):
+            with restrict_lanes(g, ~fits):
                 step_outside(g)
-        with only(g, fits):
+        with restrict_lanes(g, fits):
             step(g)
 
     return guarded
@@ -169,13 +171,13 @@ def _guarded(buffer: Buffer, step: Step, step_outside: Step | None, size: int) -
 def _atomic(
     kind: str, found: list[Operand], operands: Operands, accumulation: int, index: int, gfx9: bool
 ) -> Step | None:
-    operation = atomic_operations.of_memory(kind)
+    operation = atomic_operations.memory_operation(kind)
     if operation is None:
         return None
     row = row_of(found.pop(0), accumulation)
-    buffer = buffer_of(found, operands, accumulation, gfx9)
-    result = row if atomics.returns(operands) else None
+    buffer = parse_buffer(found, operands, accumulation, gfx9)
+    result = row if atomics.has_return(operands) else None
     step = atomics.step_of(GLOBAL, buffer.addresses, operation, [row], result, index)
     transfer = Transfer(4 * operation.words)
     outside = _zeros(row, transfer) if result is not None else None
-    return _guarded(buffer, step, outside, transfer.size)
+    return _bounds_checked(buffer, step, outside, transfer.size)

@@ -12,14 +12,14 @@ _64 = frozenset([Type.B64, Type.U64, Type.I64, Type.F64])
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 
-def width(kind: Type) -> int:
+def bit_width(kind: Type) -> int:
     """Bits of an operand; a mask has as many as there are lanes."""
     if kind in _64:
         return 64
     return 16 if kind in _16 or kind is Type.BF16 else 32
 
 
-def bits_of(operand: Operand, kind: Type) -> int:
+def constant_bits(operand: Operand, kind: Type) -> int:
     """Of a constant. Floats in the operand's own format; integers sign-extended; a literal of a
     64-bit float gives its upper half (so the encoding has it)."""
     value = operand.value
@@ -27,7 +27,7 @@ def bits_of(operand: Operand, kind: Type) -> int:
         return _float_bits(value, kind)
     if kind is Type.F64 and operand.literal and 0 <= value <= _M32:
         return value << 32
-    return value & (_M64 if kind in _64 else 0xFFFF if width(kind) == 16 else _M32)
+    return value & (_M64 if kind in _64 else 0xFFFF if bit_width(kind) == 16 else _M32)
 
 
 def _float_bits(value: float, kind: Type) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.rocm.emulator.operands import VCC
-from scheduler.isa.rocm.emulator.state import Group, Value, both
+from scheduler.isa.rocm.emulator.state import Group, Value, map_waves
 
 
 class Ending(StrEnum):
@@ -32,17 +32,17 @@ class Control:
     condition: Callable[[Group], Value] | None = None
 
 
-def _is(zero: bool) -> Callable[[int], int]:
+def _zero_test(zero: bool) -> Callable[[int], int]:
     return lambda value: int((value == 0) == zero)
 
 
 _CONDITIONS: dict[str, Callable[[Group], Value]] = {
-    "s_cbranch_scc0": lambda g: both(_is(True), g.scc),
-    "s_cbranch_scc1": lambda g: both(_is(False), g.scc),
-    "s_cbranch_vccz": lambda g: both(_is(True), g.wide(VCC)),
-    "s_cbranch_vccnz": lambda g: both(_is(False), g.wide(VCC)),
-    "s_cbranch_execz": lambda g: both(_is(True), g.exec),
-    "s_cbranch_execnz": lambda g: both(_is(False), g.exec),
+    "s_cbranch_scc0": lambda g: map_waves(_zero_test(True), g.scc),
+    "s_cbranch_scc1": lambda g: map_waves(_zero_test(False), g.scc),
+    "s_cbranch_vccz": lambda g: map_waves(_zero_test(True), g.wide(VCC)),
+    "s_cbranch_vccnz": lambda g: map_waves(_zero_test(False), g.wide(VCC)),
+    "s_cbranch_execz": lambda g: map_waves(_zero_test(True), g.exec),
+    "s_cbranch_execnz": lambda g: map_waves(_zero_test(False), g.exec),
 }
 _BARRIERS = frozenset(["s_barrier", "s_barrier_wait"])
 _ENDS = frozenset(["s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"])
@@ -85,6 +85,6 @@ def control_of(function: Function, instruction: Instruction, name: str) -> Contr
     return None
 
 
-def does_nothing(name: str) -> bool:
+def is_no_op(name: str) -> bool:
     """Waits, hints and caches: nothing that values or addresses depend on."""
     return name.startswith(_NOTHING)

@@ -12,27 +12,27 @@ from scheduler.isa.rocm.emulator import (
     atomics,
     blocks,
     buffers,
-    indexed,
-    lanes,
+    cross_lane,
     lds,
+    register_indexing,
     scalar_floats,
     scalar_memory,
+    scalar_unit,
     system,
     transposes,
-    unit,
     vector,
     vector_memory,
 )
 from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
-from scheduler.isa.rocm.emulator.alu.row import Alu
-from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, does_nothing
-from scheduler.isa.rocm.emulator.data import ahead, linked
-from scheduler.isa.rocm.emulator.names import canonical
-from scheduler.isa.rocm.emulator.operands import EXEC, File, Operands, parse
+from scheduler.isa.rocm.emulator.alu.row import AluRow
+from scheduler.isa.rocm.emulator.constant_tables import link_operands, pc_distance
+from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, is_no_op
+from scheduler.isa.rocm.emulator.mnemonics import canonical_name
+from scheduler.isa.rocm.emulator.operands import EXEC, Operands, RegisterFile, parse
 from scheduler.isa.rocm.emulator.program import Program
 from scheduler.isa.rocm.emulator.sources import UnreadableError
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.tables import SCALARS, block_rows, vector_rows
+from scheduler.isa.rocm.emulator.tables import SCALAR_ROWS, block_rows, vector_rows
 
 Step = Callable[[Group], None]
 _REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
@@ -40,11 +40,18 @@ _EXEC = re.compile(r"\bexec(?:_lo|_hi)?\b")
 _MAX_REGISTERS = 1024
 _MAX_INDEXED = 255
 # What instructions whose operands do not fit them come to, here or when they are run.
-MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+DECODE_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
-class Run:
+class StraightRun:
     """Instructions [first, end) that are executed one after another with the same lanes on, and
     what follows them. ``places`` are the instructions that the steps belong to; ``unknown`` are
     those that this emulator does not know."""
@@ -57,7 +64,7 @@ class Run:
     unknown: tuple[tuple[int, str], ...] = ()
 
 
-class Code:
+class DecodedProgram:
     """A program's instructions as steps, made when they are first reached."""
 
     def __init__(
@@ -68,12 +75,12 @@ class Code:
         self._unknown: dict[int, str] = {}
         self._rows = vector_rows(program.processor)
         self._blocks = block_rows(program.processor)
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, StraightRun] = {}
         self._steps: dict[int, Step] = {}
         function = program.function
         self._instructions = function.instructions
         self._starts = set(function.labels.values())
-        self._indexed = indexed.highest(self._instructions)
+        self._indexed = register_indexing.has_computed_index(self._instructions)
         vector_count, accumulation_count = self._registers()
         self.accumulation = vector_count
         self.registers = vector_count + accumulation_count
@@ -90,70 +97,72 @@ class Code:
             most["v"] = max(most["v"], _MAX_INDEXED)
         return most["v"] + 5, most["a"] + 5  # a load's registers may be named by the first alone
 
-    def run_at(self, pc: int) -> Run:
+    def run_at(self, pc: int) -> StraightRun:
         """The run that begins at an instruction."""
         run = self._runs.get(pc)
         if run is None:
             run = self._runs[pc] = self._make(pc)
         return run
 
-    def _make(self, first: int) -> Run:
+    def _make(self, first: int) -> StraightRun:
         steps: list[tuple[int, Step]] = []
         at = first
         while at < len(self._instructions):
             instruction = self._instructions[at]
-            name = canonical(instruction.mnemonic, SPELLINGS)
+            name = canonical_name(instruction.mnemonic, SPELLINGS)
             control = control_of(self.program.function, instruction, name)
             at += 1
             if control is not None:
                 if control.ending is Ending.CUT:
                     self._unknown[at - 1] = instruction.mnemonic
                 return self._run(first, at, steps, control)
-            if not does_nothing(name):
+            if not is_no_op(name):
                 steps.append((at - 1, self._step(at - 1, instruction, name)))
-            if at in self._starts or _changes_exec(instruction):
+            if at in self._starts or _writes_exec(instruction):
                 break
         ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
         return self._run(first, at, steps, Control(ending, at))
 
-    def _run(self, first: int, end: int, steps: list[tuple[int, Step]], control: Control) -> Run:
+    def _run(
+        self, first: int, end: int, steps: list[tuple[int, Step]], control: Control
+    ) -> StraightRun:
         unknown = [(at, self._unknown[at]) for at in range(first, end) if at in self._unknown]
         places = tuple(place for place, _ in steps)
         own = tuple(step for _, step in steps)
-        return Run(first, end, own, places, control, tuple(unknown))
+        return StraightRun(first, end, own, places, control, tuple(unknown))
 
     def _step(self, index: int, instruction: Instruction, name: str) -> Step:
         step = self._steps.get(index)
         if step is None:
-            step = self._steps[index] = self._decoded(index, instruction, name)
+            step = self._steps[index] = self._decode(index, instruction, name)
         return step
 
-    def _decoded(self, index: int, instruction: Instruction, name: str) -> Step:
+    def _decode(self, index: int, instruction: Instruction, name: str) -> Step:
         try:
             if "::" in instruction.operands:
                 return self._dual(instruction)
-            operands = parse(self._linked(index, instruction))
-            step = self._of_tables(index, instruction, name, operands)
+            operands = parse(self._link(index, instruction))
+            step = self._table_step(index, instruction, name, operands)
             if step is not None:
                 return step
-        except (UnreadableError, *MISFITS):
+        except (UnreadableError, *DECODE_ERRORS):
             pass
         self._unknown[index] = instruction.mnemonic
         return self._zeros(parse(instruction.operands), name)
 
-    def _linked(self, index: int, instruction: Instruction) -> str:
+    def _link(self, index: int, instruction: Instruction) -> str:
         if "@" not in instruction.operands:
             return instruction.operands
-        distance = ahead(self._instructions, index)
-        return linked(instruction.operands, self._addresses, distance)
+        distance = pc_distance(self._instructions, index)
+        return link_operands(instruction.operands, self._addresses, distance)
 
-    def _of_tables(
+    def _table_step(
         self, index: int, instruction: Instruction, name: str, operands: Operands
     ) -> Step | None:
-        mode = indexed.mode_at(self._instructions, index) if self._indexed else 0
+        mode = register_indexing.mode_at(self._instructions, index) if self._indexed else 0
         if mode and name != "v_mov_b32" and name.startswith("v_"):
             raise UnreadableError(name)
-        moved = indexed.make(name, operands, self.accumulation, mode, self.accumulation)
+        moved = register_indexing.make(name, operands, self.accumulation, mode, self.accumulation)
         if moved is not None:
             return moved
         block = self._blocks.get(name)
@@ -164,14 +173,14 @@ class Code:
             if name.startswith(("s_", "v_s_")):
                 return scalar_floats.step_of(row, operands)
             return vector.step_of(self._encoding(row, instruction.mnemonic, operands))
-        scalar = SCALARS.get(name)
+        scalar = SCALAR_ROWS.get(name)
         if scalar is not None:
-            return unit.step_of(scalar, operands)
-        maker = lanes.MAKERS.get(name)
+            return scalar_unit.step_of(scalar, operands)
+        maker = cross_lane.MAKERS.get(name)
         if maker is not None:
             return maker(operands, self.accumulation)
         return (
-            unit.masked_step(name, operands)
+            scalar_unit.masked_step(name, operands)
             or vector_memory.make(name, operands, self.accumulation, index)
             or lds.make(name, operands, self.accumulation, index)
             or transposes.make(name, operands, self.accumulation, index)
@@ -182,7 +191,7 @@ class Code:
             or buffers.make(name, operands, self.accumulation, index, self.program.gfx9)
         )
 
-    def _row(self, name: str) -> Alu | None:
+    def _row(self, name: str) -> AluRow | None:
         if name.startswith("v_cmpx_"):
             name = "v_cmp_" + name.removeprefix("v_cmpx_")
         for constant, plain in (("aak_", "a_"), ("amk_", "a_"), ("adak_", "ad_"), ("admk_", "ad_")):
@@ -191,7 +200,7 @@ class Code:
                 break
         return self._rows.get(name)
 
-    def _encoding(self, row: Alu, mnemonic: str, operands: Operands) -> vector.Encoding:
+    def _encoding(self, row: AluRow, mnemonic: str, operands: Operands) -> vector.Encoding:
         return vector.Encoding(
             row, mnemonic, operands, self.accumulation, self.program.lanes, self.program.gfx9
         )
@@ -202,12 +211,12 @@ class Code:
         name, _, rest = second.strip().partition(" ")
         parts = []
         for mnemonic, text in ((instruction.mnemonic, first), (name, rest)):
-            plain = canonical(mnemonic.replace("v_dual_", "v_", 1), SPELLINGS)
+            plain = canonical_name(mnemonic.replace("v_dual_", "v_", 1), SPELLINGS)
             row = self._row(plain)
             if row is None:
                 raise UnreadableError(mnemonic)
             encoding = self._encoding(row, plain, parse(text.strip()))
-            parts.append((vector.computing(encoding), vector.writing(encoding)))
+            parts.append((vector.compute_step(encoding), vector.write_step(encoding)))
         (one, put_one), (other, put_other) = parts
 
         def step(g: Group) -> None:
@@ -221,8 +230,8 @@ class Code:
         """What an unknown instruction leaves: zeros in its result."""
         target = operands.operands[0] if operands.operands else None
         if target is None or "store" in name or "write" in name:
-            return _nothing
-        if target.file is File.SCALAR and target.index < EXEC:
+            return _no_op
+        if target.file is RegisterFile.SCALAR and target.index < EXEC:
             registers = range(target.index, min(target.index + target.count, EXEC))
 
             def clear(g: Group) -> None:
@@ -230,32 +239,34 @@ class Code:
                     g.s[register] = 0
 
             return clear
-        if target.file in (File.VECTOR, File.ACCUMULATION):
-            start = target.index + (self.accumulation if target.file is File.ACCUMULATION else 0)
+        if target.file in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
+            start = target.index + (
+                self.accumulation if target.file is RegisterFile.ACCUMULATION else 0
+            )
             rows = slice(start, start + target.count)
 
             def clear_rows(g: Group) -> None:
                 g.v[rows][:, g.mask] = 0
 
             return clear_rows
-        return _nothing
+        return _no_op
 
 
-def code_of(program: Program, addresses: Mapping[tuple[str, str], int]) -> Code:
+def decode_program(program: Program, addresses: Mapping[tuple[str, str], int]) -> DecodedProgram:
     """Made once for each program (and place of its tables)."""
     key = tuple(sorted(addresses.items()))
-    found = program.made.get(key)
-    if not isinstance(found, Code):
-        found = program.made[key] = Code(program, addresses)
+    found = program.cache.get(key)
+    if not isinstance(found, DecodedProgram):
+        found = program.cache[key] = DecodedProgram(program, addresses)
     return found
 
 
-def _changes_exec(instruction: Instruction) -> bool:
+def _writes_exec(instruction: Instruction) -> bool:
     if instruction.mnemonic.startswith("v_cmpx") or "exec_b" in instruction.mnemonic:
         return True
     first = instruction.operands.partition(",")[0]
     return instruction.mnemonic.startswith(("s_", "v_read")) and bool(_EXEC.search(first))
 
 
-def _nothing(_: Group) -> None:
+def _no_op(_: Group) -> None:
     """A step that changes nothing."""

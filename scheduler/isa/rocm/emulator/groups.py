@@ -9,26 +9,26 @@ import numpy as np
 from scheduler.isa.rocm.emulator.state import Group, Value, collapse
 
 
-def part(group: Group, columns: list[int]) -> Group:
+def split(group: Group, columns: list[int]) -> Group:
     """A group of some of the waves."""
     waves = [group.waves[column] for column in columns]
-    result = _empty(group, waves, group.blocks[columns])
+    result = _empty_like(group, waves, group.blocks[columns])
     result.set_registers(np.ascontiguousarray(group.v[:, columns]))
     if group.scratch is not None:
         result.scratch = group.scratch[columns]
-    result.s = [_chosen(value, columns) for value in group.s]
-    result.scc = _chosen(group.scc, columns)
+    result.s = [_select_columns(value, columns) for value in group.s]
+    result.scc = _select_columns(group.scc, columns)
     result.refresh()
     return result
 
 
-def merge(several: Sequence[Group]) -> Group:
+def merge_groups(several: Sequence[Group]) -> Group:
     """One group of all waves of groups at the same instruction, in the order of their numbers."""
     waves = [wave for group in several for wave in group.waves]
     order = sorted(range(len(waves)), key=waves.__getitem__)
     first = several[0]
     blocks = np.concatenate([group.blocks for group in several])[order]
-    result = _empty(first, [waves[column] for column in order], blocks)
+    result = _empty_like(first, [waves[column] for column in order], blocks)
     result.pc = first.pc
     result.set_registers(np.concatenate([group.v for group in several], axis=1)[:, order])
     if first.scratch is not None:
@@ -36,25 +36,25 @@ def merge(several: Sequence[Group]) -> Group:
         result.scratch = np.concatenate(parts)[order]
     counts = [group.count for group in several]
     result.s = [
-        _joined(values, counts, order)
+        _concat_values(values, counts, order)
         for values in zip(*(group.s for group in several), strict=True)
     ]
-    result.scc = _joined([group.scc for group in several], counts, order)
+    result.scc = _concat_values([group.scc for group in several], counts, order)
     result.refresh()
     return result
 
 
-def _empty(
+def _empty_like(
     like: Group, waves: list[int], blocks: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 ) -> Group:
     return Group(like.machine, waves, blocks, 1)
 
 
-def _chosen(value: Value, columns: list[int]) -> Value:
+def _select_columns(value: Value, columns: list[int]) -> Value:
     return value if isinstance(value, int) else collapse([value[column] for column in columns])
 
 
-def _joined(values: Sequence[Value], counts: list[int], order: list[int]) -> Value:
+def _concat_values(values: Sequence[Value], counts: list[int], order: list[int]) -> Value:
     first = values[0]
     if isinstance(first, int) and all(
         isinstance(value, int) and value == first for value in values

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from scheduler.isa.rocm.emulator.addresses import At, lds_address
+from scheduler.isa.rocm.emulator.addresses import AddressFunction, lds_address
 from scheduler.isa.rocm.emulator.operands import Operands
 from scheduler.isa.rocm.emulator.sources import row_of
 from scheduler.isa.rocm.emulator.spaces import LDS
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.transfers import Transfer, put, take, transfer_of
-from scheduler.isa.rocm.emulator.vector_memory import loads, stores
+from scheduler.isa.rocm.emulator.transfers import Transfer, read_lanes, transfer_of, write_lanes
+from scheduler.isa.rocm.emulator.vector_memory import load_step, store_step
 
 Step = Callable[[Group], None]
 _ONE = re.compile(r"ds_(read|write)_(\w+)")
@@ -30,7 +30,7 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     first, second = operands.operands
     data, address = (first, second) if one[1] == "read" else (second, first)
     at = lds_address(address, operands.number("offset"), accumulation)
-    move = loads if one[1] == "read" else stores
+    move = load_step if one[1] == "read" else store_step
     if transfer.size == 2 and data.half:
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
     return move(LDS, at, row_of(data, accumulation), transfer, index)
@@ -52,25 +52,29 @@ def _pair(match: re.Match[str], operands: Operands, accumulation: int, index: in
     return _store_two(at, offsets, rows, transfer, index)
 
 
-def _load_two(at: At, offsets: list[int], row: int, transfer: Transfer, index: int) -> Step:
+def _load_two(
+    at: AddressFunction, offsets: list[int], row: int, transfer: Transfer, index: int
+) -> Step:
     def step(g: Group) -> None:
         start = at(g)
         first, second = start + offsets[0], start + offsets[1]
         g.record(index, first, transfer.size, second)
         values = LDS.load(g, index, first, transfer)
         others = LDS.load(g, index, second, transfer)
-        put(g, row, transfer, values)
-        put(g, row + transfer.words, transfer, others)
+        write_lanes(g, row, transfer, values)
+        write_lanes(g, row + transfer.words, transfer, others)
 
     return step
 
 
-def _store_two(at: At, offsets: list[int], rows: list[int], transfer: Transfer, index: int) -> Step:
+def _store_two(
+    at: AddressFunction, offsets: list[int], rows: list[int], transfer: Transfer, index: int
+) -> Step:
     def step(g: Group) -> None:
         start = at(g)
         first, second = start + offsets[0], start + offsets[1]
         g.record(index, first, transfer.size, second)
-        LDS.store(g, index, first, transfer, take(g, rows[0], transfer))
-        LDS.store(g, index, second, transfer, take(g, rows[1], transfer))
+        LDS.store(g, index, first, transfer, read_lanes(g, rows[0], transfer))
+        LDS.store(g, index, second, transfer, read_lanes(g, rows[1], transfer))
 
     return step

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 
 
-class Record(NamedTuple):
+class AccessRecord(NamedTuple):
     """One instruction's access by all waves of a group: ``instruction`` (an index) of the segment's
     run number ``run``. ``addresses`` are [waves, lanes] (scalar: [waves, 1]), or [1, 1] of all;
     ``mask`` says which lanes, None: all."""
@@ -35,13 +35,13 @@ class Segment:
     execute it."""
 
     runs: list[tuple[int, int, Active, bool]] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
+    records: list[AccessRecord] = field(default_factory=list)
 
 
 class Accesses(Mapping[int, Access]):
     """Positions in a trace to accesses, made when they are looked at."""
 
-    def __init__(self, found: dict[int, tuple[Record, int]]) -> None:
+    def __init__(self, found: dict[int, tuple[AccessRecord, int]]) -> None:
         self._found = found
 
     def __getitem__(self, position: int) -> Access:
@@ -67,11 +67,11 @@ def _row(values: npt.NDArray[np.int64] | None, wave: int) -> npt.NDArray[np.int6
     return None if values is None else values[wave if len(values) > 1 else 0]
 
 
-def trace(block: int, wave: int, parts: list[tuple[Segment, int]], cut: bool) -> WaveTrace:
+def build_trace(block: int, wave: int, parts: list[tuple[Segment, int]], cut: bool) -> WaveTrace:
     """A wave's trace from the segments it was in, with its number in each."""
     executed: list[npt.NDArray[np.int32]] = []
     active: list[npt.NDArray[np.uint8]] = []
-    found: dict[int, tuple[Record, int]] = {}
+    found: dict[int, tuple[AccessRecord, int]] = {}
     position = 0
     for segment, column in parts:
         starts: list[int] = []

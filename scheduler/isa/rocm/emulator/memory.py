@@ -229,7 +229,7 @@ class Memory:
         pages = offsets >> 12
         slots = region.table[pages]
         if not slots.all():
-            self._make(region, np.unique(pages[slots == 0]))
+            self._make_pages(region, np.unique(pages[slots == 0]))
             slots = region.table[pages]
         found: Addresses = slots.astype(np.int64)
         return found
@@ -243,7 +243,7 @@ class Memory:
         positions = self._positions(region, offsets)
         self._pool[positions] = values
 
-    def _again(self, region: Region, pages: Addresses) -> Addresses:
+    def _reuse_pages(self, region: Region, pages: Addresses) -> Addresses:
         """Give pages of regions that are gone, as zeros, to a region that begins with zeros; those
         that are still without one."""
         count = min(len(pages), len(self._free))
@@ -253,9 +253,9 @@ class Memory:
         region.table[pages[:count]] = slots
         return pages[count:]
 
-    def _make(self, region: Region, pages: Addresses) -> None:
+    def _make_pages(self, region: Region, pages: Addresses) -> None:
         if region.fill is None and self._free:
-            pages = self._again(region, pages)
+            pages = self._reuse_pages(region, pages)
         needed = self._used + len(pages)
         if needed > self._limit:
             raise MemoryLimitError

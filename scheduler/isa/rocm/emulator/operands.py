@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 
-class File(StrEnum):
+class RegisterFile(StrEnum):
     """Where an operand lies."""
 
     VECTOR = "v"
@@ -53,7 +53,7 @@ class Operand:
     """One operand. Of registers ``index`` is the first of ``count``; a constant's ``value`` is as
     written (``literal``: in hexadecimal, so its bits). ``half`` is "l" or "h"."""
 
-    file: File
+    file: RegisterFile
     index: int = 0
     count: int = 1
     value: int | float = 0
@@ -137,7 +137,7 @@ def parse_operand(text: str) -> Operand:
     """One operand with what stands around it."""
     text = text.strip()
     if len(text) > _MAX_LENGTH:
-        return Operand(File.OTHER, text=text[:_MAX_LENGTH])
+        return Operand(RegisterFile.OTHER, text=text[:_MAX_LENGTH])
     wrapped = _WRAPPED.fullmatch(text)
     if wrapped:
         inner = parse_operand(wrapped[2])
@@ -161,24 +161,24 @@ def _register(text: str) -> Operand | None:
     first = int((match[2] or match[3])[:6])
     last = int(match[4][:6]) if match[4] else first
     if last < first or last >= _MAX_REGISTER:
-        return Operand(File.OTHER, text=text)
+        return Operand(RegisterFile.OTHER, text=text)
     half = (match[5] or "").lstrip(".")
     if match[1] in "va":
-        return Operand(File(match[1]), first, last - first + 1, half=half, text=text)
+        return Operand(RegisterFile(match[1]), first, last - first + 1, half=half, text=text)
     if match[1] == "ttmp":
         first, last = first + TTMP, last + TTMP
     if last >= NULL or (match[1] == "s" and last >= VCC):
-        return Operand(File.OTHER, text=text)
-    return Operand(File.SCALAR, first, last - first + 1, half=half, text=text)
+        return Operand(RegisterFile.OTHER, text=text)
+    return Operand(RegisterFile.SCALAR, first, last - first + 1, half=half, text=text)
 
 
 def _constant(text: str) -> Operand | None:
     if _HEXADECIMAL.fullmatch(text):
-        return Operand(File.CONSTANT, value=int(text, 16), literal=True, text=text)
+        return Operand(RegisterFile.CONSTANT, value=int(text, 16), literal=True, text=text)
     if _DECIMAL.fullmatch(text):
-        return Operand(File.CONSTANT, value=int(text), text=text)
+        return Operand(RegisterFile.CONSTANT, value=int(text), text=text)
     if _FLOAT.fullmatch(text):
-        return Operand(File.CONSTANT, value=float(text), text=text)
+        return Operand(RegisterFile.CONSTANT, value=float(text), text=text)
     return None
 
 
@@ -186,10 +186,10 @@ def _named(text: str) -> Operand:
     bare, _, half = text.partition(".")
     if bare in _NAMED and half in ("", "l", "h"):
         index, count = _NAMED[bare]
-        return Operand(File.SCALAR, index, count, half=half, text=text)
+        return Operand(RegisterFile.SCALAR, index, count, half=half, text=text)
     if text in _APERTURES:
         aperture = SHARED_APERTURE if text == "src_shared_base" else PRIVATE_APERTURE
-        return Operand(File.CONSTANT, value=aperture << 32, literal=True, text=text)
+        return Operand(RegisterFile.CONSTANT, value=aperture << 32, literal=True, text=text)
     if text == "off":
-        return Operand(File.OFF, text=text)
-    return Operand(File.OTHER, text=text)
+        return Operand(RegisterFile.OFF, text=text)
+    return Operand(RegisterFile.OTHER, text=text)

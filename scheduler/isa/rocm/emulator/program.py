@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.isa.listing import Function
-from scheduler.isa.rocm.emulator.data import tables
+from scheduler.isa.rocm.emulator.constant_tables import read_tables
 from scheduler.isa.rocm.reader import GPU
 from scheduler.outcome import UserError
 
@@ -24,7 +24,7 @@ _MAX_SEGMENT = 1 << 20
 
 
 @dataclass(frozen=True)
-class Argument:
+class KernelArgument:
     """One piece of the kernarg segment: bytes ``offset`` to ``offset + size``; ``kind`` as the
     metadata has it (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …); ``name`` is the
     source's, where the metadata has one."""
@@ -49,13 +49,13 @@ class Program:
     processor: str
     function: Function
     directives: Mapping[str, int]
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KernelArgument, ...]
     kernarg_bytes: int
     lds_bytes: int
     scratch_bytes: int
     lanes: int
     tables: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    made: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+    cache: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def gfx9(self) -> bool:
@@ -96,7 +96,7 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
     return Program(
         *(found, function, directives, arguments, kernarg, lds, scratch),
         lanes=32 if wave32 else 64,
-        tables=tables(listing),
+        tables=read_tables(listing),
     )
 
 
@@ -107,7 +107,7 @@ def _directives(listing: str, name: str) -> dict[str, int] | None:
     return None
 
 
-def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[Argument, ...]]:
+def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[KernelArgument, ...]]:
     """The kernel's own numbers, and its arguments."""
     block = _METADATA.search(listing)
     if not block:
@@ -125,10 +125,10 @@ def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[Argument, 
     return {}, ()
 
 
-def _argument(text: str) -> Argument | None:
+def _argument(text: str) -> KernelArgument | None:
     fields = {match[1]: match[2] for match in _FIELD.finditer(text)}
     offset, size = fields.get("offset", ""), fields.get("size", "")
     if not offset.isdecimal() or not size.isdecimal():
         return None
     name = fields.get("name", "").strip("'\"")
-    return Argument(int(offset), int(size), fields.get("value_kind", "by_value"), name)
+    return KernelArgument(int(offset), int(size), fields.get("value_kind", "by_value"), name)

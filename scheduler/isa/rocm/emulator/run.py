@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.isa.rocm.emulator import groups
+from scheduler.isa.rocm.emulator.constant_tables import place_tables
 from scheduler.isa.rocm.emulator.control import Ending
-from scheduler.isa.rocm.emulator.data import placed
-from scheduler.isa.rocm.emulator.decode import MISFITS, code_of
-from scheduler.isa.rocm.emulator.decode import Run as Stretch
+from scheduler.isa.rocm.emulator.decode import DECODE_ERRORS, decode_program
+from scheduler.isa.rocm.emulator.decode import StraightRun as Stretch
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
-from scheduler.isa.rocm.emulator.log import Segment, trace
+from scheduler.isa.rocm.emulator.log import Segment, build_trace
 from scheduler.isa.rocm.emulator.memory import Memory, MemoryLimitError
 from scheduler.isa.rocm.emulator.program import Program
-from scheduler.isa.rocm.emulator.start import begin, kernarg, packet
 from scheduler.isa.rocm.emulator.state import Finding, Group, Machine
 from scheduler.isa.rocm.emulator.trace import WaveTrace
+from scheduler.isa.rocm.emulator.wave_init import dispatch_packet, init_waves, kernarg_segment
 from scheduler.outcome import UserError
 
 _MAX_THREADS = 1024
@@ -28,7 +28,7 @@ _MAX_LDS = 1 << 18
 
 
 @dataclass(frozen=True)
-class Run:
+class EmulationResult:
     """``traces`` are in the order of blocks and waves. ``unknown`` counts the instructions (places
     in the code that were reached) that the emulator does not know, by mnemonic; their results
     are zeros. ``findings`` are what no kernel may do. ``cut`` says which limit ended it."""
@@ -47,7 +47,7 @@ def run(
     limits: Limits = Limits(),
     values: bool = True,
     traced: bool = True,
-) -> Run:
+) -> EmulationResult:
     """Run the waves of ``blocks`` (numbers in the grid, x fastest) from their begin to their end.
 
     ``values``: matrix instructions are computed; without, their results stay as they are, which
@@ -106,30 +106,32 @@ class _Runner:
         self.calls = limits.calls
         self.steps = limits.steps
 
-    def run(self) -> Run:
-        data = kernarg(self.program, self.launch)
+    def run(self) -> EmulationResult:
+        data = kernarg_segment(self.program, self.launch)
         room = -(-len(data) // 256) * 256
-        image, addresses = placed(self.program.tables, self.memory.free_address() + room + 256)
+        image, addresses = place_tables(
+            self.program.tables, self.memory.free_address() + room + 256
+        )
         size = room + 256 + len(image)
         region = self.memory.map("arguments", self.memory.free_address(), size, data)
         at = region.address
-        self.memory.write(at + room, packet(self.program, self.launch, at))
+        self.memory.write(at + room, dispatch_packet(self.program, self.launch, at))
         self.memory.write(at + room + 256, image)
-        self.code = code_of(self.program, addresses)
+        self.code = decode_program(self.program, addresses)
         try:
-            ready = [self._first(at)]
-            self._all(ready)
+            ready = [self._start_group(at)]
+            self._run_groups(ready)
         finally:
             self.memory.unmap(region)
         unknown = Counter(self.machine.unknown.values())
         traces = tuple(
-            trace(block, wave, self.parts[number], number in self.cut_waves)
+            build_trace(block, wave, self.parts[number], number in self.cut_waves)
             for number, (block, wave) in enumerate(self.waves)
             if self.machine.traced
         )
-        return Run(traces, dict(unknown), self.machine.findings(), self.cut)
+        return EmulationResult(traces, dict(unknown), self.machine.findings(), self.cut)
 
-    def _first(self, at: int) -> Group:
+    def _start_group(self, at: int) -> Group:
         each = self.code.registers + self.machine.scratch_words
         if len(self.waves) * self.program.lanes * each > self.limits.registers:
             raise UserError(
@@ -140,15 +142,15 @@ class _Runner:
         if self.machine.scratch_words:
             shape = (group.count, group.lanes, self.machine.scratch_words)
             group.scratch = np.zeros(shape, np.uint32)
-        begin(self.program, self.launch, group, self.waves, at)
+        init_waves(self.program, self.launch, group, self.waves, at)
         return group
 
-    def _all(self, ready: list[Group]) -> None:
+    def _run_groups(self, ready: list[Group]) -> None:
         """The group that is furthest behind goes on, until all have ended."""
         parked: list[Group] = []
         while ready or parked:
             if not ready:
-                ready = self._released(parked, True)
+                ready = self._release(parked, True)
                 continue
             group = min(ready, key=lambda each: each.pc) if len(ready) > 1 else ready[0]
             ready.remove(group)
@@ -159,21 +161,21 @@ class _Runner:
             for after, at_barrier in self._advance(group, bound):
                 (parked if at_barrier else ready).append(after)
             if parked:
-                ready += self._released(parked, False)
+                ready += self._release(parked, False)
             if len(ready) > 1:
-                ready = self._merged(ready)
+                ready = self._merge_ready(ready)
 
     def _advance(self, group: Group, bound: int) -> list[tuple[Group, bool]]:
         """Run a group until it ends, parts, waits, or comes to where others wait."""
         while True:
             stretch = self.code.run_at(group.pc)
-            if not self._allowed(group, stretch):
+            if not self._is_within_limits(group, stretch):
                 self._end(group, True)
                 return []
             if stretch.unknown:
                 self.machine.unknown.update(stretch.unknown)
             active = group.active
-            failed = self._executed(group, stretch)
+            failed = self._execute(group, stretch)
             if failed is not None:
                 if self.machine.traced:
                     group.segment.runs.append((stretch.first, failed + 1, active, False))
@@ -181,13 +183,13 @@ class _Runner:
                 return []
             if self.machine.traced:
                 group.segment.runs.append((stretch.first, stretch.end, active, False))
-            after = self._after(group, stretch)
+            after = self._next_groups(group, stretch)
             if after is not None:
                 return after
             if bound >= 0 and group.pc >= bound:
                 return [(group, False)]
 
-    def _executed(self, group: Group, stretch: Stretch) -> int | None:
+    def _execute(self, group: Group, stretch: Stretch) -> int | None:
         """Run its instructions; gives the one that could not be."""
         at = 0
         try:
@@ -196,13 +198,13 @@ class _Runner:
         except MemoryLimitError:
             self.cut = "more memory was touched than may be"
             return stretch.places[at]
-        except MISFITS:  # operands that no instruction has: what comes after means nothing
+        except DECODE_ERRORS:  # operands that no instruction has: what comes after means nothing
             index = stretch.places[at]
             self.machine.unknown[index] = self.program.function.instructions[index].mnemonic
             return index
         return None
 
-    def _after(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
+    def _next_groups(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
         """Where it goes on; None: the group as it is, at its new instruction."""
         control = stretch.control
         if control.ending is Ending.FALLS or control.ending is Ending.JUMPS:
@@ -217,7 +219,7 @@ class _Runner:
             return self._split(group, chosen, control.target, stretch.end)
         if control.ending is Ending.BARRIER:
             group.pc = stretch.end
-            if self._whole_blocks(group):
+            if self._has_whole_blocks(group):
                 return None
             return [(group, True)]
         self._end(group, control.ending is Ending.CUT)
@@ -231,12 +233,12 @@ class _Runner:
         for where, value in ((target, 1), (following, 0)):
             columns = [number for number, each in enumerate(chosen) if each == value]
             if columns:
-                part = groups.part(group, columns)
+                part = groups.split(group, columns)
                 part.pc = where
                 result.append((part, False))
         return result
 
-    def _merged(self, ready: list[Group]) -> list[Group]:
+    def _merge_ready(self, ready: list[Group]) -> list[Group]:
         by_pc: dict[int, list[Group]] = {}
         for group in ready:
             by_pc.setdefault(group.pc, []).append(group)
@@ -245,16 +247,16 @@ class _Runner:
             if len(several) > 1:
                 for group in several:
                     self._close(group)
-                result.append(groups.merge(several))
+                result.append(groups.merge_groups(several))
             else:
                 result += several
         return result
 
-    def _whole_blocks(self, group: Group) -> bool:
+    def _has_whole_blocks(self, group: Group) -> bool:
         present = Counter(group.blocks.tolist())
         return all(present[block] == self.alive[block] for block in present)
 
-    def _released(self, parked: list[Group], forced: bool) -> list[Group]:
+    def _release(self, parked: list[Group], forced: bool) -> list[Group]:
         """Groups at a barrier whose blocks are all there."""
         present: Counter[int] = Counter()
         for group in parked:
@@ -269,7 +271,7 @@ class _Runner:
             parked.remove(group)
         return result
 
-    def _allowed(self, group: Group, stretch: Stretch) -> bool:
+    def _is_within_limits(self, group: Group, stretch: Stretch) -> bool:
         length = stretch.end - stretch.first
         self.calls -= length
         self.steps -= length * group.count

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
-from scheduler.isa.rocm.emulator.constants import width
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
+from scheduler.isa.rocm.emulator.constants import bit_width
 from scheduler.isa.rocm.emulator.operands import Operands
-from scheduler.isa.rocm.emulator.sources import UnreadableError, halves, source
+from scheduler.isa.rocm.emulator.scalar_unit import store_scalar
+from scheduler.isa.rocm.emulator.sources import UnreadableError, half_bits, read_source
 from scheduler.isa.rocm.emulator.state import Group, collapse
-from scheduler.isa.rocm.emulator.unit import store_scalar
 
 Step = Callable[[Group], None]
 
 
-def step_of(row: Alu, operands: Operands) -> Step:
+def step_of(row: AluRow, operands: Operands) -> Step:
     """``s_add_f32``, ``s_cmp_lt_f32``, ``v_s_rcp_f32``."""
     kind = row.results[0]
     found = list(operands.operands)
@@ -28,7 +28,7 @@ def step_of(row: Alu, operands: Operands) -> Step:
     if len(sources) != len(row.sources):
         raise UnreadableError(row.name)
     reads = [
-        source(operand, each, 0, 1 if operand.half == "h" else 0)
+        read_source(operand, each, 0, 1 if operand.half == "h" else 0)
         for operand, each in zip(sources, row.sources, strict=True)
     ]
     if kind is Type.MASK:
@@ -38,7 +38,7 @@ def step_of(row: Alu, operands: Operands) -> Step:
             g.scc = collapse(np.ravel(bits).astype(int).tolist())
 
         return compare
-    store = store_scalar(results[0], max(32, width(kind)))
+    store = store_scalar(results[0], max(32, bit_width(kind)))
 
     def step(g: Group) -> None:
         store(g, collapse(_numbers(row.compute(*[read(g) for read in reads]), kind)))
@@ -47,7 +47,7 @@ def step_of(row: Alu, operands: Operands) -> Step:
 
 
 def _numbers(result: Any, kind: Type) -> list[int]:
-    if width(kind) == 16:
-        return [int(each) for each in np.ravel(halves(result, kind)).tolist()]
-    bits = np.ascontiguousarray(result).view(np.uint64 if width(kind) == 64 else np.uint32)
+    if bit_width(kind) == 16:
+        return [int(each) for each in np.ravel(half_bits(result, kind)).tolist()]
+    bits = np.ascontiguousarray(result).view(np.uint64 if bit_width(kind) == 64 else np.uint32)
     return [int(each) for each in np.ravel(bits).tolist()]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.operands import EXEC, NULL, File, Operand, Operands
-from scheduler.isa.rocm.emulator.sources import UnreadableError, scalar
-from scheduler.isa.rocm.emulator.state import OUTSIDE, Group, Value, both, collapse
+from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operand, Operands, RegisterFile
+from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar
+from scheduler.isa.rocm.emulator.state import OUTSIDE, Group, Value, collapse, map_waves
 
 Step = Callable[[Group], None]
 _LOAD = re.compile(r"s_(buffer_)?load_(ubyte|sbyte|ushort|sshort|dword)(?:x(\d+))?")
@@ -22,13 +22,13 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
     if not match:
         return None
     target, base = operands.operands[:2]
-    if target.file is not File.SCALAR or base.file is not File.SCALAR:
+    if target.file is not RegisterFile.SCALAR or base.file is not RegisterFile.SCALAR:
         raise UnreadableError(name)
     count = int(match[3] or 1)
     first = target.index
     if first + count > EXEC:
         raise UnreadableError(target.text)
-    at = _address(operands, base, scalar(base, 64), match[1] is not None)
+    at = _address(operands, base, read_scalar(base, 64), match[1] is not None)
     size = _SIZES[match[2]]
     signed = match[2][0] == "s"
 
@@ -45,11 +45,11 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
             small, bad = g.machine.memory.load_small(addresses, size)
             words = small[None]
         if len(bad):
-            g.machine.missed(f"read {OUTSIDE}", index, bad)
+            g.machine.note_outside(f"read {OUTSIDE}", index, bad)
         for word in range(count):
             values: Value = collapse(words[word].tolist())
             if signed:
-                values = both(lambda value: _extended(value, 8 * size), values)
+                values = map_waves(lambda value: _extended(value, 8 * size), values)
             if first != NULL:
                 g.s[first + word] = values
 
@@ -64,10 +64,10 @@ def _address(
     operands: Operands, base: Operand, start: Callable[[Group], Value], buffer: bool
 ) -> Callable[[Group], Value]:
     """A 64-bit base (the lower 48 bits of a buffer's descriptor), and offsets."""
-    parts = [scalar(each, 32) for each in operands.operands[2:]]
+    parts = [read_scalar(each, 32) for each in operands.operands[2:]]
     fixed = operands.number("offset")
     literal = operands.operands[2:]
-    if len(literal) == 1 and literal[0].file is File.CONSTANT:
+    if len(literal) == 1 and literal[0].file is RegisterFile.CONSTANT:
         value = literal[0].value
         assert isinstance(value, int)
         parts, fixed = [], fixed + value
@@ -77,4 +77,4 @@ def _address(
     def at(*values: int) -> int:
         return ((values[0] & mask) + sum(values[1:]) + fixed) & ((1 << 64) - 1)
 
-    return lambda g: both(at, start(g), *[part(g) for part in parts])
+    return lambda g: map_waves(at, start(g), *[part(g) for part in parts])

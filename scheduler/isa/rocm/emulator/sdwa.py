@@ -13,7 +13,7 @@ _BITS = {"DWORD": (0, 32), "WORD_0": (0, 16), "WORD_1": (16, 16)}
 _BITS |= {f"BYTE_{n}": (8 * n, 8) for n in range(4)}
 
 
-def _word(operands: Operands, name: str, default: str) -> str:
+def _selector(operands: Operands, name: str, default: str) -> str:
     return next(
         (each.partition(":")[2] for each in operands.words if each.startswith(name + ":")), default
     )
@@ -21,7 +21,7 @@ def _word(operands: Operands, name: str, default: str) -> str:
 
 def select(operands: Operands, number: int, extended: bool) -> Callable[[Any], Any] | None:
     """What becomes of source ``number``'s register; None: all of it is read."""
-    shift, bits = _BITS.get(_word(operands, f"src{number}_sel", "DWORD"), (0, 32))
+    shift, bits = _BITS.get(_selector(operands, f"src{number}_sel", "DWORD"), (0, 32))
     if bits == 32:
         return None
     low, mask = np.uint32(shift), np.uint32((1 << bits) - 1)
@@ -31,12 +31,12 @@ def select(operands: Operands, number: int, extended: bool) -> Callable[[Any], A
     return lambda value: (value >> low) & mask
 
 
-def placed(operands: Operands) -> Callable[[Any, Any], Any] | None:
+def place_result(operands: Operands) -> Callable[[Any, Any], Any] | None:
     """The register's new value from the result and the old value; None: the result is all."""
-    shift, bits = _BITS.get(_word(operands, "dst_sel", "DWORD"), (0, 32))
+    shift, bits = _BITS.get(_selector(operands, "dst_sel", "DWORD"), (0, 32))
     if bits == 32:
         return None
-    unused = _word(operands, "dst_unused", "UNUSED_PAD")
+    unused = _selector(operands, "dst_unused", "UNUSED_PAD")
     low, mask = np.uint32(shift), np.uint32((1 << bits) - 1)
     kept = np.uint32(~(((1 << bits) - 1) << shift) & 0xFFFF_FFFF)
     sign = np.uint32(1 << (bits - 1))

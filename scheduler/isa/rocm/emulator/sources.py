@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.alu.row import Type
-from scheduler.isa.rocm.emulator.constants import bits_of, width
+from scheduler.isa.rocm.emulator.constants import bit_width, constant_bits
 from scheduler.isa.rocm.emulator.operands import (
     EXECZ,
     NULL,
     SCC,
     VCCZ,
-    File,
     Operand,
+    RegisterFile,
 )
-from scheduler.isa.rocm.emulator.state import Group, Value, both
+from scheduler.isa.rocm.emulator.state import Group, Value, map_waves
 
 Read = Callable[[Group], npt.NDArray[Any]]
 Write = Callable[[Group, Any], None]
@@ -49,15 +49,15 @@ class UnreadableError(Exception):
 
 def row_of(operand: Operand, accumulation: int) -> int:
     """The row of a vector register; accumulation registers begin at ``accumulation``."""
-    return operand.index + (accumulation if operand.file is File.ACCUMULATION else 0)
+    return operand.index + (accumulation if operand.file is RegisterFile.ACCUMULATION else 0)
 
 
-def scalar(operand: Operand, bits: int, kind: Type = Type.B32) -> Callable[[Group], Value]:
+def read_scalar(operand: Operand, bits: int, kind: Type = Type.B32) -> Callable[[Group], Value]:
     """A scalar operand as a number of that many bits."""
-    if operand.file is File.CONSTANT:
-        constant = bits_of(operand, kind) & ((1 << bits) - 1)
+    if operand.file is RegisterFile.CONSTANT:
+        constant = constant_bits(operand, kind) & ((1 << bits) - 1)
         return lambda _: constant
-    if operand.file is not File.SCALAR:
+    if operand.file is not RegisterFile.SCALAR:
         raise UnreadableError(operand.text)
     index = operand.index
     if index == NULL:
@@ -68,20 +68,20 @@ def scalar(operand: Operand, bits: int, kind: Type = Type.B32) -> Callable[[Grou
         return lambda g: g.pair(index)
     if bits == 16:
         shift = 16 if operand.half == "h" else 0
-        return lambda g: both(lambda value: value >> shift & 0xFFFF, g.s[index])
+        return lambda g: map_waves(lambda value: value >> shift & 0xFFFF, g.s[index])
     return lambda g: g.s[index]
 
 
 _STATUS: dict[int, Callable[[Group], Value]] = {
     SCC: lambda g: g.scc,
-    VCCZ: lambda g: both(lambda value: int(value == 0), g.wide(106)),
-    EXECZ: lambda g: both(lambda value: int(value == 0), g.exec),
+    VCCZ: lambda g: map_waves(lambda value: int(value == 0), g.wide(106)),
+    EXECZ: lambda g: map_waves(lambda value: int(value == 0), g.exec),
 }
 
 
-def raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 0) -> Read:
+def read_raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 0) -> Read:
     """The operand's bits as unsigned integers of 16, 32 or 64 bits."""
-    if operand.file in (File.VECTOR, File.ACCUMULATION):
+    if operand.file in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         row = row_of(operand, accumulation)
         if bits == 32:
             return lambda g: g.v[row]
@@ -89,17 +89,17 @@ def raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 
             return lambda g: (g.v[row + 1].astype(np.uint64) << _32) | g.v[row]
         at = 1 if operand.half == "h" else half
         return lambda g: g.vh[row][:, at::2]
-    if operand.file is File.CONSTANT:
-        number = bits_of(operand, kind)
+    if operand.file is RegisterFile.CONSTANT:
+        number = constant_bits(operand, kind)
         if bits == 16 and half:
-            number = bits_of(operand, Type.B32) >> 16
+            number = constant_bits(operand, Type.B32) >> 16
         constant = np.array([[number & ((1 << bits) - 1)]], _UNSIGNED[bits])
         return lambda _: constant
-    value = scalar(operand, bits, kind)
+    value = read_scalar(operand, bits, kind)
     dtype = _UNSIGNED[bits]
     if bits == 16 and half and not operand.half:
         index = operand.index
-        value = lambda g: both(lambda number: number >> 16, g.s[index])  # noqa: E731
+        value = lambda g: map_waves(lambda number: number >> 16, g.s[index])  # noqa: E731
 
     def read(g: Group) -> npt.NDArray[Any]:
         number = value(g)
@@ -110,23 +110,23 @@ def raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 
     return read
 
 
-def typed(bits: Read, kind: Type) -> Read:
+def reinterpret(bits: Read, kind: Type) -> Read:
     """Unsigned integers as what they mean."""
     if kind is Type.BF16:
         return lambda g: (bits(g).astype(np.uint32) << np.uint32(16)).view(np.float32)
     dtype = DTYPES[kind]
     if dtype in (np.uint16, np.uint32, np.uint64):
         return bits
-    if width(kind) == 16:
+    if bit_width(kind) == 16:
         return lambda g: np.ascontiguousarray(bits(g)).view(dtype)
     return lambda g: bits(g).view(dtype)
 
 
-def modified(read: Read, operand: Operand, kind: Type) -> Read:
+def apply_modifiers(read: Read, operand: Operand, kind: Type) -> Read:
     """With its negation and absolute value: of floats by their sign bit, as the hardware does."""
     if not operand.negative and not operand.absolute:
         return read
-    bits = width(kind)
+    bits = bit_width(kind)
     dtype = _UNSIGNED[bits]
     sign, rest = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
     if operand.absolute and operand.negative:
@@ -136,33 +136,35 @@ def modified(read: Read, operand: Operand, kind: Type) -> Read:
     return lambda g: (read(g) ^ sign).astype(dtype, copy=False)
 
 
-def source(operand: Operand, kind: Type, accumulation: int, half: int = 0) -> Read:
+def read_source(operand: Operand, kind: Type, accumulation: int, half: int = 0) -> Read:
     """A typed operand with all its own modifiers."""
     if kind is Type.MASK:
-        return mask(operand)
+        return read_mask(operand)
     plain = not operand.negative and not operand.absolute
-    if plain and operand.file in (File.VECTOR, File.ACCUMULATION):
+    if plain and operand.file in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         row = row_of(operand, accumulation)
         if kind is Type.F32:
             return lambda g: g.vf[row]
         if kind is Type.I32:
             return lambda g: g.vi[row]
-    if operand.file is File.CONSTANT:
-        fixed = typed(modified(raw(operand, width(kind), 0, kind, half), operand, kind), kind)
-        return _once(fixed)
-    read = raw(operand, width(kind), accumulation, kind, half)
-    return typed(modified(read, operand, kind), kind)
+    if operand.file is RegisterFile.CONSTANT:
+        fixed = reinterpret(
+            apply_modifiers(read_raw(operand, bit_width(kind), 0, kind, half), operand, kind), kind
+        )
+        return _read_once(fixed)
+    read = read_raw(operand, bit_width(kind), accumulation, kind, half)
+    return reinterpret(apply_modifiers(read, operand, kind), kind)
 
 
-def _once(read: Read) -> Read:
+def _read_once(read: Read) -> Read:
     """Of a constant: made once."""
     value = read(None)  # type: ignore[arg-type] # a constant does not look at the state
     return lambda _: value
 
 
-def mask(operand: Operand) -> Read:
+def read_mask(operand: Operand) -> Read:
     """A mask in scalar registers as booleans of lanes."""
-    if operand.file is not File.SCALAR:
+    if operand.file is not RegisterFile.SCALAR:
         raise UnreadableError(operand.text)
     index = operand.index
     return lambda g: g.mask_at(index)
@@ -171,17 +173,17 @@ def mask(operand: Operand) -> Read:
 # -- results --------------------------------------------------------------------------------------
 
 
-def write(operand: Operand, kind: Type, accumulation: int, half: int, keeps: bool) -> Write:
+def write_result(operand: Operand, kind: Type, accumulation: int, half: int, keeps: bool) -> Write:
     """Write a result where lanes are on. Of 16 bits ``half`` says which half of the register is
     written, ``keeps`` whether the other one stays (or becomes zero)."""
     if kind is Type.MASK:
         return _write_mask(operand)
-    if operand.file is File.SCALAR and operand.index == NULL:
-        return _dropped
-    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+    if operand.file is RegisterFile.SCALAR and operand.index == NULL:
+        return _discard
+    if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
         raise UnreadableError(operand.text)
     row = row_of(operand, accumulation)
-    bits = width(kind)
+    bits = bit_width(kind)
     if bits == 32:
         return _write_word(row, kind)
     if bits == 64:
@@ -191,11 +193,11 @@ def write(operand: Operand, kind: Type, accumulation: int, half: int, keeps: boo
 
 
 def _write_mask(operand: Operand) -> Write:
-    if operand.file is not File.SCALAR:
+    if operand.file is not RegisterFile.SCALAR:
         raise UnreadableError(operand.text)
     index = operand.index
     if index == NULL:
-        return _dropped
+        return _discard
     return lambda g, result: g.set_mask(index, result)
 
 
@@ -234,14 +236,14 @@ def _write_pair(row: int) -> Write:
     return pair
 
 
-def halves(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
+def half_bits(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
     """Results of 16 bits as bits."""
     if kind is Type.BF16:
-        return bfloat16(np.asarray(result, np.float32))
+        return bfloat16_bits(np.asarray(result, np.float32))
     return np.ascontiguousarray(result, DTYPES[kind]).view(np.uint16)
 
 
-def bfloat16(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+def bfloat16_bits(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """Rounded to the nearest, ties to even; a NaN stays one."""
     bits = np.ascontiguousarray(result).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
@@ -252,7 +254,7 @@ def bfloat16(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
 
 def _write_half(row: int, kind: Type, at: int, keeps: bool) -> Write:
     def half(g: Group, result: Any) -> None:
-        number = halves(result, kind)
+        number = half_bits(result, kind)
         if not keeps:
             word = number.astype(np.uint32)
             if g.full:
@@ -267,5 +269,5 @@ def _write_half(row: int, kind: Type, at: int, keeps: bool) -> Write:
     return half
 
 
-def _dropped(_: Group, __: Any) -> None:
+def _discard(_: Group, __: Any) -> None:
     """A result that goes nowhere."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.memory import Addresses, Words
 from scheduler.isa.rocm.emulator.state import OUTSIDE, Group
-from scheduler.isa.rocm.emulator.transfers import Transfer, extended
+from scheduler.isa.rocm.emulator.transfers import Transfer, extend_values
 
 Lanes = npt.NDArray[np.int64]
 
@@ -51,11 +51,11 @@ class Global(Space):
         memory = g.machine.memory
         if transfer.size < 4:
             small, bad = memory.load_small(flat, transfer.size)
-            words = extended(small, transfer)[None]
+            words = extend_values(small, transfer)[None]
         else:
             words, bad = memory.load(flat, transfer.words)
         if len(bad):
-            g.machine.missed(f"read {OUTSIDE}", index, bad)
+            g.machine.note_outside(f"read {OUTSIDE}", index, bad)
         return words
 
     def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
@@ -68,10 +68,10 @@ class Global(Space):
         else:
             bad = memory.store(flat, values)
         if len(bad):
-            g.machine.missed(f"write {OUTSIDE}", index, bad)
+            g.machine.note_outside(f"write {OUTSIDE}", index, bad)
 
 
-class Flat(Space):
+class LocalSpace(Space):
     """A stretch of words of each block or lane: LDS, scratch. Addresses count from its begin;
     behind its end zeros are read and nothing is written."""
 
@@ -88,7 +88,7 @@ class Flat(Space):
             return result
         count = transfer.words
         if transfer.size < 4:
-            return extended(self._small(store, flat, transfer.size), transfer)[None]
+            return extend_values(self._small(store, flat, transfer.size), transfer)[None]
         if (flat & 3).any():
             octets = store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)]
             return np.ascontiguousarray(octets).view(np.uint32).T
@@ -135,7 +135,7 @@ class Flat(Space):
         """Which of the lanes lie within; None: all."""
 
 
-class Lds(Flat):
+class Lds(LocalSpace):
     """A block's own memory."""
 
     def words(self, g: Group) -> Words:
@@ -165,11 +165,11 @@ class Lds(Flat):
             good &= flat % size + transfer.size <= size
         if good.all():
             return None
-        g.machine.missed(f"{verb} outside the block's LDS", index, flat[~good])
+        g.machine.note_outside(f"{verb} outside the block's LDS", index, flat[~good])
         return np.nonzero(good)[0]
 
 
-class Scratch(Flat):
+class Scratch(LocalSpace):
     """A lane's own memory: words [waves, lanes, words] of the group."""
 
     def words(self, g: Group) -> Words:
@@ -194,7 +194,7 @@ class Scratch(Flat):
             good &= flat % size + transfer.size <= size
         if good.all():
             return None
-        g.machine.missed(f"{verb} outside the lane's scratch", index, flat[~good])
+        g.machine.note_outside(f"{verb} outside the lane's scratch", index, flat[~good])
         return np.nonzero(good)[0]
 
 

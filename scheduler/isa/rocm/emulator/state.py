@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.log import Record, Segment
+from scheduler.isa.rocm.emulator.log import AccessRecord, Segment
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.operands import EXEC, M0, SCALARS
 
@@ -53,11 +53,11 @@ class Machine:
         self.clock += 64
         return self.clock
 
-    def missed(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
+    def note_outside(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
         """Note accesses outside all memory."""
         self._note(Finding(what, instruction, int(addresses[0]), len(addresses)))
 
-    def partial(self, what: str, instruction: int, lanes: int) -> None:
+    def note_partial(self, what: str, instruction: int, lanes: int) -> None:
         """Note an instruction of whole waves that was run where so many lanes are off."""
         self._note(Finding(what, instruction, None, lanes))
 
@@ -94,7 +94,7 @@ class Group:
         self._masks: dict[int, tuple[Value, Value, Mask]] = {}
         self.set_registers(np.zeros((registers, len(waves), machine.lanes), np.uint32))
         self.scratch: npt.NDArray[np.uint32] | None = None
-        self.executive(self.everything)
+        self.set_exec(self.everything)
 
     def set_registers(self, v: npt.NDArray[np.uint32]) -> None:
         self.v = v
@@ -109,7 +109,7 @@ class Group:
 
     def pair(self, index: int) -> Value:
         """64 bits of two scalar registers."""
-        return both(lambda low, high: low | high << 32, self.s[index], self.s[index + 1])
+        return map_waves(lambda low, high: low | high << 32, self.s[index], self.s[index + 1])
 
     def wide(self, index: int) -> Value:
         """As many bits as there are lanes."""
@@ -149,7 +149,7 @@ class Group:
         if index == EXEC:
             self.refresh()
 
-    def executive(self, value: Value) -> None:
+    def set_exec(self, value: Value) -> None:
         """Set EXEC."""
         self.set_wide(EXEC, value)
         self.refresh()
@@ -196,14 +196,14 @@ class Group:
         self.machine.recorded += addresses.size
         mask = None if scalar or self.full else self.mask
         self.segment.records.append(
-            Record(len(self.segment.runs), index, addresses, mask, size, second)
+            AccessRecord(len(self.segment.runs), index, addresses, mask, size, second)
         )
 
 
 T = TypeVar("T")
 
 
-def both(function: Callable[..., T], *values: Value) -> T | list[T]:
+def map_waves(function: Callable[..., T], *values: Value) -> T | list[T]:
     """A function of numbers for all waves: once where all are the same."""
     for value in values:
         if not isinstance(value, int):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduler.isa.rocm.emulator.operands import Operands
+from scheduler.isa.rocm.emulator.scalar_unit import store_scalar
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.unit import store_scalar
 
 Step = Callable[[Group], None]
 _CLOCKS = frozenset(["s_memtime", "s_memrealtime"])

@@ -9,32 +9,32 @@ from typing import TypeVar
 
 from scheduler.isa.rocm.emulator.alu import bits, integer_compares, integers
 from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, FLOAT_ROWS
-from scheduler.isa.rocm.emulator.alu.row import Alu, Block
+from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
 from scheduler.isa.rocm.emulator.scalar import arithmetic
 from scheduler.isa.rocm.emulator.scalar import bits as scalar_bits
-from scheduler.isa.rocm.emulator.scalar.row import Scalar
+from scheduler.isa.rocm.emulator.scalar.row import ScalarRow
 
-Row = TypeVar("Row", Alu, Block)
+Row = TypeVar("Row", AluRow, BlockRow)
 
-SCALARS: Mapping[str, Scalar] = MappingProxyType(
+SCALAR_ROWS: Mapping[str, ScalarRow] = MappingProxyType(
     {row.name: row for row in (*arithmetic.ROWS, *scalar_bits.ROWS)}
 )
 
 
 @cache
-def vector_rows(processor: str) -> Mapping[str, Alu]:
+def vector_rows(processor: str) -> Mapping[str, AluRow]:
     """The vector unit's rows for a processor (gfx942 …)."""
     rows = (*FLOAT_ROWS, *bits.ROWS, *integers.ROWS, *integer_compares.ROWS)
-    return MappingProxyType(_of(rows, processor))
+    return MappingProxyType(_rows_for(rows, processor))
 
 
 @cache
-def block_rows(processor: str) -> Mapping[str, Block]:
+def block_rows(processor: str) -> Mapping[str, BlockRow]:
     """Rows over blocks of registers, for a processor."""
-    return MappingProxyType(_of(BLOCK_ROWS, processor))
+    return MappingProxyType(_rows_for(BLOCK_ROWS, processor))
 
 
-def _of(rows: Iterable[Row], processor: str) -> dict[str, Row]:
+def _rows_for(rows: Iterable[Row], processor: str) -> dict[str, Row]:
     return {
         row.name: row for row in rows if not row.processors or processor.startswith(row.processors)
     }

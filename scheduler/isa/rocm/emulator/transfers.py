@@ -45,7 +45,7 @@ def transfer_of(name: str, loads: bool) -> Transfer | None:
     return Transfer(size, match[1][0] in "si" and size < 4, half)
 
 
-def extended(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDArray[np.uint32]:
+def extend_values(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDArray[np.uint32]:
     """Values of 1 or 2 bytes as the register (or its half) gets them."""
     if not transfer.signed:
         return values
@@ -53,7 +53,7 @@ def extended(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDArray[
     return (values ^ sign) - sign
 
 
-def put(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.uint32]) -> None:
+def write_lanes(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.uint32]) -> None:
     """Registers of the lanes that are on become [words, n] values in their order."""
     if transfer.half is not None:
         target, number = g.vh[row][:, transfer.half :: 2], values[0].astype(np.uint16)
@@ -69,7 +69,7 @@ def put(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.uint32]) 
             g.v[row + word][g.mask] = value
 
 
-def take(g: Group, row: int, transfer: Transfer) -> npt.NDArray[np.uint32]:
+def read_lanes(g: Group, row: int, transfer: Transfer) -> npt.NDArray[np.uint32]:
     """[words, n] of the lanes that are on."""
     registers = g.v[row : row + transfer.words]
     values = registers.reshape(transfer.words, -1) if g.full else registers[:, g.mask]

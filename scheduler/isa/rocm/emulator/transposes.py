@@ -18,7 +18,7 @@ from scheduler.isa.rocm.emulator.operands import Operands
 from scheduler.isa.rocm.emulator.sources import row_of
 from scheduler.isa.rocm.emulator.spaces import LDS
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.transfers import Transfer, put
+from scheduler.isa.rocm.emulator.transfers import Transfer, write_lanes
 
 Step = Callable[[Group], None]
 _NAME = re.compile(r"ds_read_b(64|96)_tr_b(16|8|6|4)")
@@ -41,12 +41,12 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
         g.record(index, addresses, transfer.size)
         whole = np.zeros((transfer.words, g.count, g.lanes), np.uint32)
         whole[:, g.mask] = LDS.load(g, index, addresses, transfer)
-        put(g, row, transfer, transposed(whole, bits)[:, g.mask])
+        write_lanes(g, row, transfer, transpose(whole, bits)[:, g.mask])
 
     return step
 
 
-def transposed(words: Words, bits: int) -> Words:
+def transpose(words: Words, bits: int) -> Words:
     """[words, waves, lanes] of elements of that many bits, columns in place of rows."""
     count, waves, lanes = words.shape
     octets = np.ascontiguousarray(words.transpose(1, 2, 0)).view(np.uint8)

@@ -10,26 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator import sdwa
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
-from scheduler.isa.rocm.emulator.constants import width
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
+from scheduler.isa.rocm.emulator.constants import bit_width
 from scheduler.isa.rocm.emulator.dpp import Dpp, dpp_of
-from scheduler.isa.rocm.emulator.operands import EXEC, VCC, File, Operand, Operands
+from scheduler.isa.rocm.emulator.operands import EXEC, VCC, Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import (
     FLOATS,
     Read,
     UnreadableError,
     Write,
-    halves,
-    raw,
+    half_bits,
+    read_raw,
+    read_source,
+    reinterpret,
     row_of,
-    source,
-    typed,
-    write,
+    write_result,
 )
 from scheduler.isa.rocm.emulator.state import Group
 
 Step = Callable[[Group], None]
-_VCC = Operand(File.SCALAR, VCC, 2, text="vcc")
+_VCC = Operand(RegisterFile.SCALAR, VCC, 2, text="vcc")
 # On GFX9 they keep the other half of their result; most others make it zero.
 _KEEPS = frozenset(["v_fma_f16", "v_mad_f16", "v_mad_u16", "v_mad_i16", "v_div_fixup_f16"])
 
@@ -38,7 +38,13 @@ class Encoding:
     """One instruction's row with its operands: what is read, computed and written."""
 
     def __init__(
-        self, row: Alu, mnemonic: str, operands: Operands, accumulation: int, lanes: int, gfx9: bool
+        self,
+        row: AluRow,
+        mnemonic: str,
+        operands: Operands,
+        accumulation: int,
+        lanes: int,
+        gfx9: bool,
     ) -> None:
         self.row = row
         self.mnemonic = mnemonic
@@ -81,39 +87,39 @@ class Encoding:
         if self.is_sdwa and not old and kind is not Type.MASK:
             return self._sdwa(number, operand, kind)
         if self.dpp is not None and number == 0:
-            return self._crossed(operand, kind, self.dpp)
+            return self._dpp_read(operand, kind, self.dpp)
         half = self.select[number] if number < len(self.select) and not old else 0
-        if old and width(kind) == 16 and self.select:
+        if old and bit_width(kind) == 16 and self.select:
             half = self.select[-1]
-        return source(operand, kind, self.accumulation, half)
+        return read_source(operand, kind, self.accumulation, half)
 
     def _sdwa(self, number: int, operand: Operand, kind: Type) -> Read:
         chosen = sdwa.select(self.operands, number, operand.extended)
-        if chosen is None and width(kind) != 16:
-            return source(operand, kind, self.accumulation)
-        whole = raw(operand, 32, self.accumulation, Type.B32)
-        if operand.file is File.CONSTANT:
-            return source(operand, kind, self.accumulation)
+        if chosen is None and bit_width(kind) != 16:
+            return read_source(operand, kind, self.accumulation)
+        whole = read_raw(operand, 32, self.accumulation, Type.B32)
+        if operand.file is RegisterFile.CONSTANT:
+            return read_source(operand, kind, self.accumulation)
         picked = chosen or (lambda value: value)
-        if width(kind) == 16:
+        if bit_width(kind) == 16:
             return self._signed(lambda g: picked(whole(g)).astype(np.uint16), operand, kind)
         return self._signed(lambda g: picked(whole(g)), operand, kind)
 
-    def _crossed(self, operand: Operand, kind: Type, dpp: Dpp) -> Read:
-        bits = raw(operand, width(kind), self.accumulation, kind)
+    def _dpp_read(self, operand: Operand, kind: Type, dpp: Dpp) -> Read:
+        bits = read_raw(operand, bit_width(kind), self.accumulation, kind)
 
         def read(g: Group) -> npt.NDArray[Any]:
             whole = np.broadcast_to(bits(g), (g.count, g.lanes))
             found = whole[:, dpp.lanes]
-            good = reachable(dpp, g)
+            good = reachable_lanes(dpp, g)
             return found if good is None else np.where(good, found, found.dtype.type(0))
 
         return self._signed(read, operand, kind)
 
     def _signed(self, bits: Read, operand: Operand, kind: Type) -> Read:
         if not operand.negative and not operand.absolute:
-            return typed(bits, kind)
-        sign = 1 << (width(kind) - 1)
+            return reinterpret(bits, kind)
+        sign = 1 << (bit_width(kind) - 1)
 
         def read(g: Group) -> npt.NDArray[Any]:
             value = bits(g)
@@ -122,7 +128,7 @@ class Encoding:
                 value = value & number(sign - 1)
             return value ^ number(sign) if operand.negative else value
 
-        return typed(read, kind)
+        return reinterpret(read, kind)
 
     def _packed(self, number: int) -> Read:
         """The low and the high elements, [2, waves, lanes]."""
@@ -145,11 +151,11 @@ class Encoding:
 
     def _element(self, operand: Operand, kind: Type, place: int, negative: bool) -> Read:
         signed = replace(operand, negative=operand.negative != negative)
-        if width(kind) == 16:
-            return source(signed, kind, self.accumulation, place)
-        if operand.file is not File.CONSTANT and operand.count > 1:
+        if bit_width(kind) == 16:
+            return read_source(signed, kind, self.accumulation, place)
+        if operand.file is not RegisterFile.CONSTANT and operand.count > 1:
             signed = replace(signed, index=operand.index + place, count=1)
-        return source(signed, kind, self.accumulation)
+        return read_source(signed, kind, self.accumulation)
 
     def _chosen(self, name: str, number: int, default: int) -> int:
         found = self.operands.modifiers.get(name, ())
@@ -162,9 +168,9 @@ class Encoding:
         negative = operand.negative != bool(self._chosen("neg_lo", number, 0))
         changed = replace(operand, absolute=absolute, negative=negative)
         if not self._chosen("op_sel_hi", number, 0):
-            return source(changed, Type.F32, self.accumulation)
+            return read_source(changed, Type.F32, self.accumulation)
         place = self._chosen("op_sel", number, 0)
-        narrow = source(changed, Type.F16, self.accumulation, place)
+        narrow = read_source(changed, Type.F16, self.accumulation, place)
         return lambda g: narrow(g).astype(np.float32)
 
     # -- results ----------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ class Encoding:
         ]
 
     def _write_exec(self) -> Write:
-        also = write(self.results[0], Type.MASK, 0, 0, False) if self.results else None
+        also = write_result(self.results[0], Type.MASK, 0, 0, False) if self.results else None
 
         def both_masks(g: Group, result: Any) -> None:
             if also is not None:
@@ -191,12 +197,12 @@ class Encoding:
 
     def _write(self, operand: Operand, kind: Type) -> Write:
         if kind is Type.MASK:
-            return write(operand, kind, self.accumulation, 0, False)
-        placed = sdwa.placed(self.operands) if self.is_sdwa else None
+            return write_result(operand, kind, self.accumulation, 0, False)
+        placed = sdwa.place_result(self.operands) if self.is_sdwa else None
         if placed is not None:
             return self._write_placed(operand, kind, placed)
         half, keeps = 0, not self.gfx9 or self.row.name in _KEEPS
-        if width(kind) == 16:
+        if bit_width(kind) == 16:
             if "mixhi" in self.row.name:
                 half, keeps = 1, True
             elif "mixlo" in self.row.name:
@@ -205,28 +211,30 @@ class Encoding:
                 half, keeps = self.select[len(self.row.sources)], True
             if self.row.accumulates and self.select:
                 half, keeps = self.select[-1], True
-        return write(operand, kind, self.accumulation, half, keeps)
+        return write_result(operand, kind, self.accumulation, half, keeps)
 
     def _write_placed(
         self, operand: Operand, kind: Type, placed: Callable[[Any, Any], Any]
     ) -> Write:
         row = row_of(operand, self.accumulation)
-        whole = write(replace(operand, half=""), Type.B32, self.accumulation, 0, False)
+        whole = write_result(replace(operand, half=""), Type.B32, self.accumulation, 0, False)
 
         def merge(g: Group, result: Any) -> None:
-            bits = halves(result, kind) if width(kind) == 16 else result
-            number = bits.astype(np.uint32) if width(kind) == 16 else bits.view(np.uint32)
+            bits = half_bits(result, kind) if bit_width(kind) == 16 else result
+            number = bits.astype(np.uint32) if bit_width(kind) == 16 else bits.view(np.uint32)
             whole(g, placed(number, g.v[row]))
 
         return merge
 
     def _write_packed(self) -> Write:
         kind, operand = self.row.results[0], self.results[0]
-        if width(kind) == 16:
-            parts = [write(operand, kind, self.accumulation, half, True) for half in (0, 1)]
+        if bit_width(kind) == 16:
+            parts = [write_result(operand, kind, self.accumulation, half, True) for half in (0, 1)]
         else:
             parts = [
-                write(replace(operand, index=operand.index + n), kind, self.accumulation, 0, False)
+                write_result(
+                    replace(operand, index=operand.index + n), kind, self.accumulation, 0, False
+                )
                 for n in (0, 1)
             ]
 
@@ -260,7 +268,7 @@ class Encoding:
         return change
 
 
-def reachable(dpp: Dpp, g: Group) -> npt.NDArray[np.bool_] | None:
+def reachable_lanes(dpp: Dpp, g: Group) -> npt.NDArray[np.bool_] | None:
     """Which lanes have a lane to read from; None: all."""
     if g.full or dpp.inactive:
         return None if dpp.valid.all() else dpp.valid
@@ -290,7 +298,7 @@ _INTEGER_CLAMPS: dict[str, Callable[..., Any]] = {
 _UNCLAMPED = ("v_cvt_", "v_cmp_")
 
 
-def _clamped(row: Alu) -> Callable[..., Any]:
+def _clamped_compute(row: AluRow) -> Callable[..., Any]:
     """What a row computes where the result is to stay in its type's range; of floats the output's
     own step does it (``Encoding.finish``)."""
     found = _INTEGER_CLAMPS.get(row.name)
@@ -306,12 +314,12 @@ def _signed_clip(value: Any, dtype: Any) -> Any:
     return np.clip(value, limits.min, limits.max).astype(dtype)
 
 
-def computing(encoding: Encoding) -> Callable[[Group], Any]:
+def compute_step(encoding: Encoding) -> Callable[[Group], Any]:
     """Read and compute: the results, not yet written."""
     reads = encoding.reads()
     compute = encoding.row.compute
     if "clamp" in encoding.operands.words:
-        compute = _clamped(encoding.row)
+        compute = _clamped_compute(encoding.row)
     finish = encoding.finish()
     if finish is not None:
         plain, change = compute, finish
@@ -328,27 +336,27 @@ def computing(encoding: Encoding) -> Callable[[Group], Any]:
     return lambda g: compute(*[read(g) for read in reads])
 
 
-def writing(encoding: Encoding) -> Write:
+def write_step(encoding: Encoding) -> Write:
     """Write the results."""
     writes = encoding.writes()
     if len(writes) == 1:
         (only,) = writes
-        return only if encoding.dpp is None else _narrowed(only, encoding.dpp)
+        return only if encoding.dpp is None else _masked_write(only, encoding.dpp)
 
     def several(g: Group, results: Any) -> None:
         for each, result in zip(writes, results, strict=True):
             each(g, result)
 
-    return several if encoding.dpp is None else _narrowed(several, encoding.dpp)
+    return several if encoding.dpp is None else _masked_write(several, encoding.dpp)
 
 
-def _narrowed(each: Write, dpp: Dpp) -> Write:
+def _masked_write(each: Write, dpp: Dpp) -> Write:
     """Only the lanes that DPP's masks let through are written."""
 
     def write_some(g: Group, result: Any) -> None:
         allowed = dpp.written
         if not dpp.zero:
-            good = reachable(dpp, g)
+            good = reachable_lanes(dpp, g)
             allowed = allowed if good is None else allowed & good
         if allowed.all():
             each(g, result)
@@ -365,5 +373,5 @@ def _narrowed(each: Write, dpp: Dpp) -> Write:
 
 def step_of(encoding: Encoding) -> Step:
     """One instruction."""
-    compute, store = computing(encoding), writing(encoding)
+    compute, store = compute_step(encoding), write_step(encoding)
     return lambda g: store(g, compute(g))

@@ -6,40 +6,45 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.addresses import At, by_aperture, global_address, scratch_address
-from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.addresses import (
+    AddressFunction,
+    global_address,
+    scratch_address,
+    select_by_aperture,
+)
+from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, SCRATCH, Space
 from scheduler.isa.rocm.emulator.state import Group
-from scheduler.isa.rocm.emulator.transfers import Transfer, put, take, transfer_of
+from scheduler.isa.rocm.emulator.transfers import Transfer, read_lanes, transfer_of, write_lanes
 
 Step = Callable[[Group], None]
-_VECTOR = (File.VECTOR, File.ACCUMULATION)
+_VECTOR = (RegisterFile.VECTOR, RegisterFile.ACCUMULATION)
 
 
-def loads(space: Space, at: At, row: int, transfer: Transfer, index: int) -> Step:
+def load_step(space: Space, at: AddressFunction, row: int, transfer: Transfer, index: int) -> Step:
     size = transfer.size
 
     def step(g: Group) -> None:
         addresses = at(g)
         g.record(index, addresses, size)
-        put(g, row, transfer, space.load(g, index, addresses, transfer))
+        write_lanes(g, row, transfer, space.load(g, index, addresses, transfer))
 
     return step
 
 
-def stores(space: Space, at: At, row: int, transfer: Transfer, index: int) -> Step:
+def store_step(space: Space, at: AddressFunction, row: int, transfer: Transfer, index: int) -> Step:
     size = transfer.size
 
     def step(g: Group) -> None:
         addresses = at(g)
         g.record(index, addresses, size)
-        space.store(g, index, addresses, transfer, take(g, row, transfer))
+        space.store(g, index, addresses, transfer, read_lanes(g, row, transfer))
 
     return step
 
 
-def loads_to_lds(at: At, offset: int, transfer: Transfer, index: int) -> Step:
+def load_to_lds_step(at: AddressFunction, offset: int, transfer: Transfer, index: int) -> Step:
     """Each lane's value goes to LDS: M0's base, then lane after lane."""
 
     def step(g: Group) -> None:
@@ -68,10 +73,10 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     found = list(operands.operands)
     offset = operands.number("offset")
     if space == "flat" and len(found) == 2:
-        found.append(Operand(File.OFF, text="off"))
+        found.append(Operand(RegisterFile.OFF, text="off"))
     if to_lds or "lds" in operands.words:
         address, base = found[-2:]
-        return loads_to_lds(
+        return load_to_lds_step(
             global_address(address, base, offset, accumulation), offset, transfer, index
         )
     if len(found) != 3:
@@ -82,11 +87,11 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     row = row_of(data, accumulation)
     if transfer.half is None and data.half and transfer.size == 2:
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
-    move = loads if verb == "load" else stores
+    move = load_step if verb == "load" else store_step
     if space == "scratch":
         at = scratch_address(address, found[2], offset, accumulation)
         return move(SCRATCH, at, row, transfer, index)
     at = global_address(address, found[2], offset, accumulation)
     if space == "global":
         return move(GLOBAL, at, row, transfer, index)
-    return by_aperture(at, lambda where, to: move(where, to, row, transfer, index))
+    return select_by_aperture(at, lambda where, to: move(where, to, row, transfer, index))

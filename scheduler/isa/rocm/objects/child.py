@@ -17,19 +17,19 @@ from scheduler.fence import Fence
 from scheduler.fence import Limits as FenceLimits
 from scheduler.fence.model import MIB
 from scheduler.fence.python import enter_python
-from scheduler.isa.rocm.objects import disassembler, elf, offload_bundle, text
-from scheduler.isa.rocm.objects.model import Limits
+from scheduler.isa.rocm.objects import disassembler, elf, listing_writer, offload_bundle
+from scheduler.isa.rocm.objects.model import ReadLimits
 from scheduler.outcome import UserError
 
 
 def main(request: dict[str, Any], file: Path) -> None:
     """Entry of the process: one answer on standard output, whatever the file does."""
-    limits = Limits(**request["limits"])
+    limits = ReadLimits(**request["limits"])
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         library = disassembler.load()
-        _fence(file, limits)
+        _enter_sandbox(file, limits)
         answer: dict[str, Any] = {"ok": _read(request, file, limits, library)}
     except UserError as error:
         answer = {"error": f"{file.name}: {error}"}
@@ -46,15 +46,17 @@ def main(request: dict[str, Any], file: Path) -> None:
     answers.close()
 
 
-def _fence(file: Path, limits: Limits) -> None:
+def _enter_sandbox(file: Path, limits: ReadLimits) -> None:
     seconds = math.ceil(limits.seconds) + 1
     own = FenceLimits(memory_bytes=limits.memory_bytes, file_bytes=MIB, cpu_seconds=seconds)
     enter_python(Fence(read=(file,), limits=own))
 
 
-def _read(request: dict[str, Any], file: Path, limits: Limits, library: Any) -> dict[str, Any]:
-    content = offload_bundle.unbundled(file.read_bytes(), request["processor"])
-    found = text.listing(elf.read(content, limits), library, limits, request["kernels"])
+def _read(request: dict[str, Any], file: Path, limits: ReadLimits, library: Any) -> dict[str, Any]:
+    content = offload_bundle.unbundle(file.read_bytes(), request["processor"])
+    found = listing_writer.write_listing(
+        elf.read(content, limits), library, limits, request["kernels"]
+    )
     return {
         "target": found.target,
         "listing": found.listing,

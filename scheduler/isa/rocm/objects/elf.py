@@ -17,8 +17,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 from scheduler.isa.rocm.objects import descriptor, notes
-from scheduler.isa.rocm.objects.lines import lines_of
-from scheduler.isa.rocm.objects.model import Code, Image, Limits, Lines
+from scheduler.isa.rocm.objects.debug_lines import read_lines
+from scheduler.isa.rocm.objects.model import FunctionCode, Image, LineTable, ReadLimits
 from scheduler.outcome import UserError
 
 MACHINES = {
@@ -37,7 +37,7 @@ _FAULTS = (ELFError, DWARFError, ConstructError)
 _BROKEN = (*_FAULTS, AttributeError, AssertionError, IndexError, KeyError, TypeError, ValueError)
 
 
-def read(content: bytes, limits: Limits) -> Image:
+def read(content: bytes, limits: ReadLimits) -> Image:
     """The code object in a file's bytes. Raises ``UserError``, and what pyelftools raises."""
     if not content.startswith(b"\x7fELF"):
         raise UserError("no code object: it does not begin as an ELF file does")
@@ -54,12 +54,12 @@ def read(content: bytes, limits: Limits) -> Image:
     return Image(processor, functions, metadata, _lines(file))
 
 
-def _lines(file: ELFFile) -> Lines:
+def _lines(file: ELFFile) -> LineTable:
     """Where they cannot be read there are none: nothing else depends on them."""
     try:
-        return lines_of(file)
+        return read_lines(file)
     except (*_BROKEN, UnicodeDecodeError):
-        return Lines()
+        return LineTable()
 
 
 def _processor(flags: int) -> str:
@@ -70,7 +70,7 @@ def _processor(flags: int) -> str:
     return MACHINES[number]
 
 
-def _functions(file: ELFFile, processor: str, limits: Limits) -> tuple[Code, ...]:
+def _functions(file: ELFFile, processor: str, limits: ReadLimits) -> tuple[FunctionCode, ...]:
     """By address; those of kernels with their descriptors."""
     symbols = dict(_symbols(file, limits))
     descriptors = _descriptors(file, symbols)
@@ -95,13 +95,13 @@ def _functions(file: ELFFile, processor: str, limits: Limits) -> tuple[Code, ...
             name, size = starts[at]
             end = at + size if 0 < size <= begin + len(content) - at else following
             body = content[at - begin : end - begin]
-            found.append(Code(name, at, body, descriptors.get(name, (0, None))[1]))
+            found.append(FunctionCode(name, at, body, descriptors.get(name, (0, None))[1]))
     if not found:
         raise UserError("a code object without functions")
     return tuple(found)
 
 
-def _symbols(file: ELFFile, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _symbols(file: ELFFile, limits: ReadLimits) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Defined functions and objects, of the first table that has some."""
     for table in (".symtab", ".dynsym"):
         section = file.get_section_by_name(table)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """What reading one file may take: of the process that reads it, and of what it finds.
 
     ``instructions`` are those of all functions that are listed.
@@ -34,7 +34,7 @@ class CodeObject:
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """Where an address comes from: file (its index in ``Lines.files``), line and column; where it
     was inlined from a header, the line and column of the source's call besides."""
 
@@ -45,16 +45,16 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineTable:
     """Debug lines: the files as (folder, name), the source itself first, and the place from each
     address on."""
 
     files: tuple[tuple[str, str], ...] = ()
-    places: Mapping[int, Place] = field(default_factory=dict)
+    places: Mapping[int, SourceLocation] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Code:
+class FunctionCode:
     """A function's bytes; ``descriptor`` is the 64 bytes that a kernel's launch reads, or none."""
 
     name: str
@@ -69,6 +69,6 @@ class Image:
     its kernels (LLVM's ``amdhsa.kernels`` and so on) as read from its note."""
 
     processor: str
-    functions: tuple[Code, ...]
+    functions: tuple[FunctionCode, ...]
     metadata: Mapping[str, Any]
-    lines: Lines
+    lines: LineTable

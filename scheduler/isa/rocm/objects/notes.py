@@ -42,16 +42,16 @@ def read(content: bytes) -> Mapping[str, Any]:
     return found
 
 
-def entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def kernel_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Its kernels, those that are maps with a name."""
     for entry in metadata.get("amdhsa.kernels", []):
         if isinstance(entry, dict) and isinstance(entry.get(".name"), str):
             yield entry
 
 
-def as_yaml(metadata: Mapping[str, Any], kernels: Sequence[str]) -> list[str]:
+def to_yaml(metadata: Mapping[str, Any], kernels: Sequence[str]) -> list[str]:
     """The lines of the metadata of some kernels, as the compiler writes them."""
-    chosen = [entry for entry in entries(metadata) if entry[".name"] in kernels]
+    chosen = [entry for entry in kernel_entries(metadata) if entry[".name"] in kernels]
     others = {key: value for key, value in metadata.items() if key != "amdhsa.kernels"}
     return list(_lines({"amdhsa.kernels": chosen, **others}, 0))
 

@@ -15,7 +15,7 @@ _MOST_ENTRIES = 256
 _LONGEST_NAME = 256
 
 
-def unbundled(content: bytes, processor: str) -> bytes:
+def unbundle(content: bytes, processor: str) -> bytes:
     """The code object for a processor (``gfx942``) from a bundle; anything else as it is.
 
     Raises ``UserError``, also for compressed bundles.

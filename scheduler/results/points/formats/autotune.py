@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from scheduler.outcome import UserError
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import NANOSECONDS, Rows, point
-from scheduler.results.points.model import Context, Points
-from scheduler.tuning.oracle.log import NOT_MEASURED
+from scheduler.results.points.formats.common import NANOSECONDS, Rows, make_point
+from scheduler.results.points.model import ImportContext, Points
+from scheduler.tuning.modelled.log import NOT_MEASURED
 
 _HEAD = "AUTOTUNE "
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
@@ -151,13 +151,13 @@ def accepts(text: str) -> bool:
     """Whether there is such a block in it."""
     return _HEAD in text and any(
         line.kind is _Kind.HEAD
-        for _, whole in _numbered(text)
+        for _, whole in _numbered_lines(text)
         if _HEAD in whole
-        for line in _lines_in(whole)
+        for line in _parse_lines(whole)
     )
 
 
-def read(text: str, context: Context) -> Points:
+def read(text: str, context: ImportContext) -> Points:
     """A point a block. Raises ``UserError`` where there is none, and where there are too many lines
     or blocks."""
     rows = Rows(context)
@@ -175,39 +175,41 @@ def read(text: str, context: Context) -> Points:
             if config:
                 facts["flags"] = fields.as_text(config[:1_000], at, 1_000)
             figure: dict[str, Any] = {"value": ms * NANOSECONDS["ms"], "conditions": facts}
-            rows.add(at, point(rows.context, block.problem, at, metric="time", unit="ns", **figure))
+            rows.add(
+                at, make_point(rows.context, block.problem, at, metric="time", unit="ns", **figure)
+            )
     return rows.points(once=False)
 
 
 def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
     """Time in ms, name and configuration. Raises ``UserError`` where the block is not whole or a
     time in it is none."""
-    fields.need(not block.is_modelled, at, "modelled, not measured")
+    fields.require(not block.is_modelled, at, "modelled, not measured")
     mixed = "another block begins before it ends, and nothing before a line says whose it is"
-    fields.need(not block.is_mixed, at, mixed)
-    fields.need(block.ended, at, 'its last line ("AUTOTUNE benchmarking takes") is missing')
+    fields.require(not block.is_mixed, at, mixed)
+    fields.require(block.ended, at, 'its last line ("AUTOTUNE benchmarking takes") is missing')
     for choice in block.choices:
-        fields.need(choice.ms != "nan", at, "the time of a choice is no number")
-        fields.need(not choice.ms.startswith("-"), at, "a choice has a negative time")
-        fields.need(float(choice.ms) > 0, at, "a choice has a time of 0")
+        fields.require(choice.ms != "nan", at, "the time of a choice is no number")
+        fields.require(not choice.ms.startswith("-"), at, "a choice has a negative time")
+        fields.require(float(choice.ms) > 0, at, "a choice has a time of 0")
     timed = [choice for choice in block.choices if choice.ms != "inf"]
     times = [float(choice.ms) for choice in timed]
-    fields.need(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
+    fields.require(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
     # Kiln's own log has the chosen one first, which may tie with a faster one.
     is_whole = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
-    fields.need(is_whole, at, "it is not whole: its choices are not in the order of their times")
+    fields.require(is_whole, at, "it is not whole: its choices are not in the order of their times")
     return min((float(choice.ms), choice.name, choice.config) for choice in timed)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
     """In the order of their first lines."""
     streams: dict[str, _Stream] = {}
-    for number, whole in _numbered(text):
-        lines = list(_lines_in(whole))
+    for number, whole in _numbered_lines(text):
+        lines = list(_parse_lines(whole))
         for line in lines:
-            process = _process(line.before)
+            process = _process_prefix(line.before)
             if len(lines) > 1:  # a collector made one line of a log, maybe a text inside of JSON
-                process = f"{number}\n" + _process(line.before.rpartition('"')[2])
+                process = f"{number}\n" + _process_prefix(line.before.rpartition('"')[2])
             stream = streams.get(process)
             if stream is None:
                 if line.kind is not _Kind.HEAD:
@@ -247,7 +249,7 @@ class _Stream:
         return None
 
 
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
+def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines that may be of a block, with their numbers. Raises ``UserError`` for more lines than
     can be read, written ends of lines included."""
     number = count = start = 0
@@ -267,13 +269,13 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
         start = end
 
 
-def _lines_in(whole: str) -> Iterator[_Line]:
+def _parse_lines(whole: str) -> Iterator[_Line]:
     for part in _WRITTEN_NEWLINE.split(_COLOUR.sub("", whole)):
         if (line := _line(part)) is not None:
             yield line
 
 
-def _found_in(text: str) -> dict[_Kind, _Found]:
+def _match_kinds(text: str) -> dict[_Kind, _Found]:
     return {
         kind: found
         for kind, (mark, find) in _KINDS.items()
@@ -282,21 +284,21 @@ def _found_in(text: str) -> dict[_Kind, _Found]:
 
 
 def _line(text: str) -> _Line | None:
-    found = _found_in(text)
+    found = _match_kinds(text)
     if not found:
         return None
     kind, match = next(iter(found.items()))
-    rest = _unquoted(text[match.end :])
-    also = _found_in(rest).keys() | (found.keys() - {kind})
+    rest = _strip_quoted_tail(text[match.end :])
+    also = _match_kinds(rest).keys() | (found.keys() - {kind})
     if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
         return None
     return _Line(kind, text[: match.start], (*match.parts, rest), frozenset(also))
 
 
-def _unquoted(text: str) -> str:
+def _strip_quoted_tail(text: str) -> str:
     """Without what follows where the line is a text inside of JSON."""
     return text.partition('"')[0].strip().rstrip("\\").rstrip()
 
 
-def _process(before: str) -> str:
+def _process_prefix(before: str) -> str:
     return " ".join(_VARYING.sub("", before).split())

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scheduler.results.points import fields
-from scheduler.results.points.formats.common import Rows, need_few_rows, point
-from scheduler.results.points.model import Context, Points
+from scheduler.results.points.formats.common import Rows, check_row_count, make_point
+from scheduler.results.points.model import ImportContext, Points
 from scheduler.text import MAX_NAME, one_line
 
 _MEASURES = {
@@ -41,15 +41,15 @@ def _is_benchmark(given: Any) -> bool:
     return any(isinstance(one, dict) and _VALUE in one for one in measures)
 
 
-def read(content: Any, context: Context) -> Points:
+def read(content: Any, context: ImportContext) -> Points:
     """A point for each measure."""
     rows = Rows(context)
-    need_few_rows(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
-    doubled = content.names if isinstance(content, fields.Doubled) else frozenset()
+    check_row_count(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
+    doubled = content.names if isinstance(content, fields.DuplicateKeys) else frozenset()
     for name, given in content.items():
         at = one_line(name, MAX_NAME) or '""'
         with rows.row(at):
-            fields.need(name not in doubled, at, "it stands in the file more than once")
+            fields.require(name not in doubled, at, "it stands in the file more than once")
             fields.as_text(name, at, 500, empty=False)
             if isinstance(given, list):
                 for problem, place, measures in _variants(name, at, given, rows):
@@ -63,14 +63,14 @@ def _variants(
     name: str, at: str, entries: list[Any], rows: Rows
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, place and measures of each set of parameters."""
-    fields.need(bool(entries), at, "it has no measures")
+    fields.require(bool(entries), at, "it has no measures")
     found: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
     count = 0  # of measures
     for number, given in enumerate(entries):
         place = f"{at}[{number}]"
         with rows.row(place):
             one = fields.as_object(given, place)
-            fields.known(one, ("parameters", "measures"), place)
+            fields.reject_unknown(one, ("parameters", "measures"), place)
             problem = name + _parameters(one.get("parameters") or {}, f"{place}.parameters")
             _, known = found.setdefault(problem, (place, {}))
             for measure, named in fields.as_object(one.get("measures"), place).items():
@@ -97,23 +97,23 @@ def _parameters(given: Any, at: str) -> str:
 def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
     """The points of a benchmark. Names of values beside the known three are metrics where that is
     ``is_open``, else mistakes."""
-    fields.need(bool(measures), at, "it has no measures")
+    fields.require(bool(measures), at, "it has no measures")
     for measure, given in measures.items():
         place = f"{at}.{one_line(measure, 80)}"
         with rows.row(place):
             one = fields.as_object(given, place)
             if not is_open:
-                fields.known(one, (_VALUE, *_BOUNDS), place)
+                fields.reject_unknown(one, (_VALUE, *_BOUNDS), place)
             metric, unit = _MEASURES.get(measure, (measure, ""))
             others = sorted(one.keys() - {_VALUE, *_BOUNDS})
             if _VALUE in one or not others:
                 value, bounds = _bounded(one, place)
                 figure: dict[str, Any] = {"metric": metric, "unit": unit, "value": value, **bounds}
-                rows.add(place, point(rows.context, problem, place, **figure))
+                rows.add(place, make_point(rows.context, problem, place, **figure))
             for name in others:
                 value = fields.as_number(one[name], f"{place}.{one_line(name, 80)}")
                 named: dict[str, Any] = {"metric": f"{metric}_{name}", "unit": unit, "value": value}
-                rows.add(place, point(rows.context, problem, place, **named))
+                rows.add(place, make_point(rows.context, problem, place, **named))
 
 
 def _bounded(one: Mapping[str, Any], at: str) -> tuple[float, dict[str, float]]:
@@ -122,6 +122,6 @@ def _bounded(one: Mapping[str, Any], at: str) -> tuple[float, dict[str, float]]:
         None if one.get(bound) is None else fields.as_number(one[bound], f"{at}.{bound}")
         for bound in _BOUNDS
     )
-    fields.need(low is None or low <= value, f"{at}.lower_value", "it is above the value")
-    fields.need(high is None or high >= value, f"{at}.upper_value", "it is below the value")
+    fields.require(low is None or low <= value, f"{at}.lower_value", "it is above the value")
+    fields.require(high is None or high >= value, f"{at}.upper_value", "it is below the value")
     return value, {} if low is None or high is None else {"low": low, "high": high}

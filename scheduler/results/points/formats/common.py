@@ -14,13 +14,13 @@ from scheduler.results.points import fields
 from scheduler.results.points.model import (
     MOST_POINTS,
     MOST_SAMPLES,
-    Context,
-    LeftOut,
+    ImportContext,
     Point,
     Points,
     RevisionKey,
     SeriesKey,
-    better_of,
+    SkippedPart,
+    better_direction,
 )
 from scheduler.stats.intervals import rank_interval
 from scheduler.text import MAX_NAME, one_line
@@ -32,10 +32,10 @@ NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _MOST_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
 
 
-def need_few_rows(count: int, at: str) -> None:
+def check_row_count(count: int, at: str) -> None:
     """Raises ``UserError`` for more rows in a file than one request may read, repetitions of a
     benchmark included."""
-    fields.need(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: send them in parts")
+    fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: send them in parts")
 
 
 class _TooManyError(UserError):
@@ -48,13 +48,13 @@ class Rows:
     device and the revision, and, while reading, where points and what is left out are more than
     ``MOST_POINTS``."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ImportContext) -> None:
         for name in ("device", "revision"):
             why = "the file does not say it: say it beside the file"
-            fields.need(bool(getattr(context, name).strip()), name, why)
+            fields.require(bool(getattr(context, name).strip()), name, why)
         self.context = context
         self._made: list[tuple[str, Point]] = []
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[SkippedPart] = []
 
     def add(self, at: str, point: Point) -> None:
         """A point of the row ``at``."""
@@ -65,7 +65,7 @@ class Rows:
         """A row has no figure. ``name`` is what the file calls it, text or not."""
         self.need_room(at)
         named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
-        self._left_out.append(LeftOut(one_line(at, MAX_NAME), named + one_line(why)))
+        self._left_out.append(SkippedPart(one_line(at, MAX_NAME), named + one_line(why)))
 
     def need_room(self, at: str, more: int = 1) -> None:
         """Raises ``UserError`` where ``more`` points do not fit into the batch, which ends the
@@ -110,8 +110,8 @@ def _name(point: Point) -> tuple[str, str, str]:
     return point.series.problem, point.series.metric, point.series.unit
 
 
-def point(
-    context: Context,
+def make_point(
+    context: ImportContext,
     problem: str,
     at: str,
     *,
@@ -134,8 +134,8 @@ def point(
     )
     value = fields.as_number(value, f"{at}.value")
     if unit == "ns":
-        fields.need(value > 0, at, f"{value:g} ns is no time: it must be above 0")
-        fields.need(all(one >= 0 for one in more.get("samples", ())), at, "a time is negative")
+        fields.require(value > 0, at, f"{value:g} ns is no time: it must be above 0")
+        fields.require(all(one >= 0 for one in more.get("samples", ())), at, "a time is negative")
     return Point(
         series=series,
         value=value,
@@ -143,11 +143,11 @@ def point(
         revision=RevisionKey(
             context.revision, context.revision_at, context.branch, context.repository
         ),
-        **{"better": better_of(unit), **more},
+        **{"better": better_direction(unit), **more},
     )
 
 
-def of_samples(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[str, Any]:
+def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[str, Any]:
     """The fields of a point that stands for samples, ``factor`` of its unit each: their median with
     its interval. Of more than a point keeps it has every so many."""
     if not samples:
@@ -164,7 +164,7 @@ def of_samples(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[s
     }
 
 
-def with_revision(context: Context, name: Any, **more: Any) -> Context:
+def with_revision(context: ImportContext, name: Any, **more: Any) -> ImportContext:
     """The context with the file's own revision, where nothing else was said."""
     if context.revision or not isinstance(name, str) or not name:
         return context

@@ -22,11 +22,11 @@ from scheduler.results.points import fields
 from scheduler.results.points.formats.common import (
     NANOSECONDS,
     Rows,
-    need_few_rows,
-    of_samples,
-    point,
+    check_row_count,
+    make_point,
+    sample_fields,
 )
-from scheduler.results.points.model import MOST_N, Context, Points, better_of
+from scheduler.results.points.model import MOST_N, ImportContext, Points, better_direction
 
 _UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 _MEDIAN, _MEAN = "median", "mean"
@@ -63,20 +63,20 @@ def accepts(content: Any) -> bool:
     return isinstance(content, dict) and "benchmarks" in content and "context" in content
 
 
-def read(content: Any, context: Context) -> Points:
+def read(content: Any, context: ImportContext) -> Points:
     """A point for each metric of each benchmark. Raises ``UserError`` naming the field for what is
     of the whole file."""
     whole = fields.as_object(content, "document")
     about = fields.as_object(whole["context"], "context")
     when = _date(about.get("date"))
     if when is not None:
-        fields.not_in_future(when, context.now, "context.date")
+        fields.check_not_future(when, context.now, "context.date")
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
     given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.need(bool(given), "benchmarks", "there are none")
-    need_few_rows(len(given), "benchmarks")
+    fields.require(bool(given), "benchmarks", "there are none")
+    check_row_count(len(given), "benchmarks")
     rows = Rows(context)
     runs: dict[str, list[_Row]] = {}
     for row in _rows(given, rows):
@@ -93,7 +93,9 @@ def _date(given: Any) -> datetime | None:
     if not given:
         return None
     old = _OLD_DATE.fullmatch(given) if isinstance(given, str) else None
-    return fields.as_moment("{}-{}-{} {}".format(*old.groups()) if old else given, "context.date")
+    return fields.as_timestamp(
+        "{}-{}-{} {}".format(*old.groups()) if old else given, "context.date"
+    )
 
 
 # ---- rows
@@ -110,14 +112,14 @@ def _rows(given: Sequence[Any], rows: Rows) -> Iterator[_Row]:
             name = fields.as_text(name, f"{at}.name", 500, empty=False)
             failure = one.get("error_message") or one.get("skip_message")
             failed = bool(one.get("error_occurred") or one.get("skipped") or failure)
-            fields.need(not failed, at, str(failure or "it failed"))
+            fields.require(not failed, at, str(failure or "it failed"))
             yield _row(one, at, name, names, rows)
 
 
 def _row(one: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
     name, aggregate = _kind(one, at, name, names)
     is_complexity = aggregate in _COMPLEXITIES
-    fields.need(not is_complexity, at, f"a coefficient of complexity ({aggregate}), no time")
+    fields.require(not is_complexity, at, f"a coefficient of complexity ({aggregate}), no time")
     index = one.get("repetition_index")
     made = _Row(
         at,
@@ -147,7 +149,7 @@ def _repetitions(one: Mapping[str, Any], at: str) -> int:
 def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
     """The benchmark's name, and which aggregate of its repetitions it is, "" for a run."""
     if (kind := one.get("run_type")) is not None or "aggregate_name" in one:
-        fields.need(
+        fields.require(
             kind in (None, "iteration", "aggregate"), f"{at}.run_type", "iteration or aggregate"
         )
         if kind == "iteration":
@@ -164,7 +166,7 @@ def _kind(one: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[
 
 def _time(row: Mapping[str, Any], at: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
-    fields.need(_is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
+    fields.require(_is_text(unit) and unit in NANOSECONDS, f"{at}.time_unit", "ns, us, ms or s")
     value = fields.as_number(row.get(name), f"{at}.{name}")
     return fields.as_number(value * NANOSECONDS[unit], f"{at}.{name}")
 
@@ -212,17 +214,17 @@ def _add(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
         at, figure = _figure(having, metric)
         with rows.row(at, name):
             attributes = {"metric": f"{metric}{suffix}", "measured_at": when, **figure}
-            rows.add(at, point(rows.context, name, at, **attributes))
+            rows.add(at, make_point(rows.context, name, at, **attributes))
 
 
 def _figure(chosen: list[_Row], metric: str) -> tuple[str, dict[str, Any]]:
     """Its place, and its fields."""
     first = chosen[0]
     value, unit = first.figures[metric]
-    better = "higher" if _RATE.search(metric) else better_of(unit)
+    better = "higher" if _RATE.search(metric) else better_direction(unit)
     figure: dict[str, Any] = {"value": value, "n": first.repetitions}
     if not first.aggregate:
-        figure = of_samples([row.figures[metric][0] for row in chosen], first.at)
+        figure = sample_fields([row.figures[metric][0] for row in chosen], first.at)
     if len(chosen) == 1:  # a mean of many iterations: nothing says how far it varies
         figure |= {"low": None, "high": None}
     return first.at, {"unit": unit, "better": better, **figure}

@@ -15,11 +15,11 @@ from scheduler.results.points import fields
 from scheduler.results.points.formats.common import (
     NANOSECONDS,
     Rows,
-    of_samples,
-    point,
+    make_point,
+    sample_fields,
     with_revision,
 )
-from scheduler.results.points.model import MOST_N, Context, Point, Points
+from scheduler.results.points.model import MOST_N, ImportContext, Point, Points
 
 # What it writes where there is no history.
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
@@ -32,15 +32,15 @@ def accepts(content: Any) -> bool:
     return isinstance(content, dict) and "benchmarks" in content and "machine_info" in content
 
 
-def read(content: Any, context: Context) -> Points:
+def read(content: Any, context: ImportContext) -> Points:
     """One point a benchmark. Raises ``UserError`` naming the field of what is wrong in all rows."""
     whole = fields.as_object(content, "document")
     machine = fields.as_object(whole.get("machine_info") or {}, "machine_info")
-    rows = Rows(_completed(whole, machine, context))
+    rows = Rows(_complete_context(whole, machine, context))
     when = _moment(whole.get("datetime"), "datetime", context)
     facts = _facts(machine)
     given = fields.as_list(whole["benchmarks"], "benchmarks")
-    fields.need(bool(given), "benchmarks", "there are none")
+    fields.require(bool(given), "benchmarks", "there are none")
     for place, row in enumerate(given):
         at = f"benchmarks[{place}]"
         with rows.row(at, _name(row)):
@@ -53,28 +53,30 @@ def _name(row: Any) -> Any:
 
 
 def _point(
-    row: Any, at: str, context: Context, when: datetime | None, facts: dict[str, Any]
+    row: Any, at: str, context: ImportContext, when: datetime | None, facts: dict[str, Any]
 ) -> Point:
     one = fields.as_object(row, at)
     name = fields.as_text(_name(one), f"{at}.fullname", 500)
-    fields.need(bool(one.get("stats")), f"{at}.stats", "there are none: did it fail?")
+    fields.require(bool(one.get("stats")), f"{at}.stats", "there are none: did it fail?")
     stats = fields.as_object(one["stats"], f"{at}.stats")
     factor = NANOSECONDS["s"]
     data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
     if data:
         here = f"{at}.stats.data"
-        figure = of_samples(fields.as_numbers(data, here), here, factor)
+        figure = sample_fields(fields.as_numbers(data, here), here, factor)
     else:
         figure = {
             "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
             "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", MOST_N, least=1),
         }
-    return point(
+    return make_point(
         context, name, at, metric="time", unit="ns", measured_at=when, conditions=facts, **figure
     )
 
 
-def _completed(whole: dict[str, Any], machine: dict[str, Any], context: Context) -> Context:
+def _complete_context(
+    whole: dict[str, Any], machine: dict[str, Any], context: ImportContext
+) -> ImportContext:
     commit = fields.as_object(whole.get("commit_info") or {}, "commit_info")
     made = _moment(commit.get("author_time") or commit.get("time"), "commit_info.time", context)
     name = commit.get("id")
@@ -123,13 +125,13 @@ def _facts(machine: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moment(given: Any, at: str, context: Context) -> datetime | None:
+def _moment(given: Any, at: str, context: ImportContext) -> datetime | None:
     if not given:
         return None
     try:
-        moment = fields.as_moment(given, at)
+        moment = fields.as_timestamp(given, at)
     except UserError:
         if at != "datetime":  # git's own forms of a date differ with its settings
             return None
         raise
-    return fields.not_in_future(moment, context.now, at)
+    return fields.check_not_future(moment, context.now, at)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scheduler.cycles.launches.reading import Argument, Buffer, LaunchText
+from scheduler.cycles.launches.parser import Argument, Buffer, LaunchSpec
 from scheduler.ir.dtypes import DType
 
 SOURCES = Path(__file__).with_name("sources")
@@ -47,12 +47,12 @@ class Kernel:
             "wave": wave,
         }
 
-    def launch(self, wave: int, lds_bytes: int) -> LaunchText:
+    def launch(self, wave: int, lds_bytes: int) -> LaunchSpec:
         """With the two arguments that Triton adds: memory for itself and for its profiler, which
         these kernels have none of."""
         given: tuple[Argument, ...] = (*self.arguments.values(), None, None)
         block = (self.options.get("num_warps", 4) * wave, 1, 1)
-        return LaunchText(self.function, self.grid, block, lds_bytes, given)
+        return LaunchSpec(self.function, self.grid, block, lds_bytes, given)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import scheduler.cycles
 import scheduler.isa
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.cycles import record
+from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, model_file
 from scheduler.cycles.report import Report
 from scheduler.isa.rocm.emulator.state import OUTSIDE
@@ -94,11 +94,11 @@ def _report(kernel: Kernel, made: Compiled, target: Target, kept: Path) -> Repor
     text = f"{_model_digest()} {board} {launch} {made.listing}"
     file = kept / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.report.json"
     if file.is_file():
-        return record.read(file.read_bytes())
+        return report_json.read(file.read_bytes())
     kernels = KernelFile(kernel.function, made.listing, (kernel.function,))
     report = model_file(kernels, target, board, launch)
     kept.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(record.write(report))
+    file.write_bytes(report_json.write(report))
     return report
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from scheduler.cycles.launches.reading import Buffer
+from scheduler.cycles.launches.parser import Buffer
 from tests.benchmarks.cycles.peers.launches import Kernel, Peer, f16, f32
 from tests.support.families import FAMILIES, INPUTS, KEYS, OUTPUTS, Family
 

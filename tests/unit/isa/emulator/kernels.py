@@ -16,7 +16,7 @@ from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import Program, program_of
-from scheduler.isa.rocm.emulator.run import Run, run
+from scheduler.isa.rocm.emulator.run import EmulationResult, run
 
 OUT, IN = 0x100_0000, 0x200_0000
 SIZE = 1 << 16
@@ -76,7 +76,7 @@ class Done:
     """What a kernel left: memory's words at ``OUT``, and the run."""
 
     memory: Memory
-    run: Run
+    run: EmulationResult
 
     def words(self, count: int, at: int = 0, dtype: str = "<u4") -> npt.NDArray[np.generic]:
         size = np.dtype(dtype).itemsize

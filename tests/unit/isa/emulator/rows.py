@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, FLOAT_ROWS
-from scheduler.isa.rocm.emulator.alu.row import Alu, Block
+from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
 
-ROWS: Mapping[str, Alu] = {row.name: row for row in FLOAT_ROWS}
+ROWS: Mapping[str, AluRow] = {row.name: row for row in FLOAT_ROWS}
 Array = npt.NDArray[Any]
 
 
@@ -21,7 +21,7 @@ def run(name: str, *sources: Array) -> Any:
         return ROWS[name].compute(*sources)
 
 
-def block(name: str, processor: str) -> Block:
+def block(name: str, processor: str) -> BlockRow:
     """The row of a matrix instruction or conversion on a processor."""
     [found] = [
         row

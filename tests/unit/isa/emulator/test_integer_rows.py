@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from scheduler.isa.rocm.emulator.alu import bits, integer_compares, integers
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
-from scheduler.isa.rocm.emulator.constants import width
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
+from scheduler.isa.rocm.emulator.constants import bit_width
 from scheduler.isa.rocm.emulator.sources import DTYPES
 
 ROWS = {row.name: row for row in (*bits.ROWS, *integers.ROWS, *integer_compares.ROWS)}
@@ -141,11 +141,11 @@ MEANT: dict[str, Callable[..., object]] = {
 }
 
 
-def sources_of(row: Alu, seed: int) -> list[tuple[int, ...]]:
+def sources_of(row: AluRow, seed: int) -> list[tuple[int, ...]]:
     """Edges against edges, then numbers at random."""
     kinds = row.sources
     pools = [
-        (0, 1) if kind is Type.MASK else WIDE if width(kind) == 64 else EDGES for kind in kinds
+        (0, 1) if kind is Type.MASK else WIDE if bit_width(kind) == 64 else EDGES for kind in kinds
     ]
     every = list(product(*pools))
     draw = np.random.default_rng(seed)
@@ -155,23 +155,23 @@ def sources_of(row: Alu, seed: int) -> list[tuple[int, ...]]:
             tuple(
                 int(draw.integers(0, 2))
                 if kind is Type.MASK
-                else int(draw.integers(0, 1 << width(kind), dtype=np.uint64))
-                if width(kind) == 64
-                else int(draw.integers(0, 1 << width(kind)))
+                else int(draw.integers(0, 1 << bit_width(kind), dtype=np.uint64))
+                if bit_width(kind) == 64
+                else int(draw.integers(0, 1 << bit_width(kind)))
                 for kind in kinds
             )
         )
     return chosen
 
 
-def arrays(row: Alu, sources: list[tuple[int, ...]]) -> list[np.ndarray]:
+def arrays(row: AluRow, sources: list[tuple[int, ...]]) -> list[np.ndarray]:
     result = []
     for kind, column in zip(row.sources, zip(*sources, strict=True), strict=True):
         if kind is Type.MASK:
             result.append(np.array(column, bool)[None])
             continue
-        mask = (1 << width(kind)) - 1
-        unsigned = {16: np.uint16, 32: np.uint32, 64: np.uint64}[width(kind)]
+        mask = (1 << bit_width(kind)) - 1
+        unsigned = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bit_width(kind)]
         result.append(np.array([each & mask for each in column], unsigned).view(DTYPES[kind])[None])
     return result
 
@@ -191,7 +191,7 @@ def test_a_row_gives_what_integers_give(name: str) -> None:
         meant = MEANT[name](*(int(each[0, lane]) for each in given))
         expected = meant if isinstance(meant, tuple) else (meant,)
         for kind, result, number in zip(row.results, results, expected, strict=True):
-            mask = 1 if kind is Type.MASK else (1 << width(kind)) - 1
+            mask = 1 if kind is Type.MASK else (1 << bit_width(kind)) - 1
             assert int(result[0, lane]) & mask == int(number) & mask, sources[lane]
 
 

@@ -10,7 +10,7 @@ import pytest
 from scheduler import matrix_instructions
 from scheduler.ir.dtypes import DType
 from scheduler.ir.minifloat import to_bits
-from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encoded, registers
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, pack_codes
 from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, SPELLINGS
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import mfma_input, mfma_result
 from scheduler.isa.rocm.emulator.alu.row import Modifiers
@@ -36,8 +36,8 @@ def filled(matrix: Array, layout: Layout, items: int, lanes: int, element: str) 
     if element in NARROW:
         dtype = DType.from_label(element)
         codes = values.astype(np.int8).view(np.uint8) if element == "i8" else to_bits(values, dtype)
-        return registers(codes, 8)
-    return registers(encoded(values, element), ELEMENTS[element].bits)
+        return pack_codes(codes, 8)
+    return pack_codes(encode_values(values, element), ELEMENTS[element].bits)
 
 
 def mnemonic(one: MatrixInstruction) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, items
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, unpack_codes
 from tests.unit.isa.emulator.rows import Array, block
 
 _WIDE = ("fp8", "bf8")
@@ -43,7 +43,7 @@ def test_formats_and_scales_of_f8f6f4(size: int, formats: tuple[int, int]) -> No
         if bits == 8:
             packed &= np.uint32(0x9F9F9F9F)  # no NaN, nothing large
         operands.append(packed)
-        matrices.append(_matrix(items(packed, bits)[0], name, size))
+        matrices.append(_matrix(unpack_codes(packed, bits)[0], name, size))
         scales.append(rng.integers(124, 131, (1, 1, 64), dtype=np.uint32) << np.uint32(8))
     c = rng.standard_normal((1, size * size // 64, 64)).astype(np.float32).view(np.uint32)
     text = "16x16x128" if size == 16 else "32x32x64"

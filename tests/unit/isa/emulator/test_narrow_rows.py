@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scheduler.ir import float8
-from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, FNUZ, items, registers
-from scheduler.isa.rocm.emulator.alu.narrow import FNUZ_FORMATS, FORMATS, Format
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, FNUZ, pack_codes, unpack_codes
+from scheduler.isa.rocm.emulator.alu.minifloat import FNUZ_FORMATS, FORMATS, MinifloatFormat
 from tests.unit.isa.emulator.rows import ROWS, Array, block
 
 _ALL = [
@@ -29,39 +29,41 @@ def run(name: str, processor: str, *blocks: Array, **modifiers: tuple[int, ...])
     return found
 
 
-def codes_of(form: Format) -> Array:
+def codes_of(form: MinifloatFormat) -> Array:
     return np.arange(1 << form.bits, dtype=np.uint32)
 
 
 @pytest.mark.parametrize(("name", "form", "decode"), _ALL, ids=[each[0] for each in _ALL])
-def test_every_code_is_what_its_own_number_becomes(name: str, form: Format, decode: Any) -> None:
+def test_every_code_is_what_its_own_number_becomes(
+    name: str, form: MinifloatFormat, decode: Any
+) -> None:
     codes = codes_of(form)
     values = decode(codes)
     numbers = np.isfinite(values)
-    assert (form.nearest(values[numbers]) == codes[numbers]).all()
+    assert (form.round_nearest(values[numbers]) == codes[numbers]).all()
     assert (
-        form.stochastic(values[numbers], np.full(numbers.sum(), 2**32 - 1)) == codes[numbers]
+        form.round_stochastic(values[numbers], np.full(numbers.sum(), 2**32 - 1)) == codes[numbers]
     ).all()
-    assert np.isnan(decode(form.nearest(np.array([np.nan])))).all() or form.bits < 8
+    assert np.isnan(decode(form.round_nearest(np.array([np.nan])))).all() or form.bits < 8
 
 
 @pytest.mark.parametrize(("name", "form", "decode"), _ALL, ids=[each[0] for each in _ALL])
 def test_what_lies_between_goes_to_the_nearer_and_ties_to_even(
-    name: str, form: Format, decode: Any
+    name: str, form: MinifloatFormat, decode: Any
 ) -> None:
     positive = np.arange(form.largest + 1, dtype=np.uint32)
     values = decode(positive)
     low, high = values[:-1], values[1:]
     middle = (low + high) / 2
     even = np.where(positive[:-1] % 2 == 0, positive[:-1], positive[1:])
-    assert (form.nearest(middle) == even).all()
-    assert (form.nearest(middle + (high - low) / 64) == positive[1:]).all()
-    assert (form.nearest(middle - (high - low) / 64) == positive[:-1]).all()
-    negative = decode(form.nearest(-middle))
+    assert (form.round_nearest(middle) == even).all()
+    assert (form.round_nearest(middle + (high - low) / 64) == positive[1:]).all()
+    assert (form.round_nearest(middle - (high - low) / 64) == positive[:-1]).all()
+    negative = decode(form.round_nearest(-middle))
     assert (negative == -decode(even)).all()
     quarter = low + (high - low) / 4
-    assert (form.stochastic(quarter, np.full(low.size, 2**31)) == positive[:-1]).all()
-    assert (form.stochastic(quarter, np.full(low.size, 7 * 2**29)) == positive[1:]).all()
+    assert (form.round_stochastic(quarter, np.full(low.size, 2**31)) == positive[:-1]).all()
+    assert (form.round_stochastic(quarter, np.full(low.size, 7 * 2**29)) == positive[1:]).all()
 
 
 def test_numbers_of_8_bits_are_those_of_torchs_types() -> None:
@@ -131,19 +133,19 @@ def test_scales_divide_on_the_way_down_and_multiply_on_the_way_up() -> None:
 def test_32_numbers_of_6_bits_lie_side_by_side_and_come_back() -> None:
     rng = np.random.default_rng(0)
     numbers = ELEMENTS["fp6"].decode(rng.integers(0, 64, (1, 32, 4)))
-    halves = registers(numbers.astype(np.float16).view(np.uint16), 16)
+    halves = pack_codes(numbers.astype(np.float16).view(np.uint16), 16)
     scale = np.full((1, 1, 4), 127 << 23, np.uint32)
     packed = run(
         "v_cvt_scalef32_pk32_fp6_f16", "gfx950", halves, scale, np.zeros((1, 6, 4), np.uint32)
     )
     assert packed.shape == (1, 6, 4)
-    assert (ELEMENTS["fp6"].decode(items(packed, 6)) == numbers).all()
+    assert (ELEMENTS["fp6"].decode(unpack_codes(packed, 6)) == numbers).all()
     back = run(
         "v_cvt_scalef32_pk32_f32_fp6", "gfx950", packed, scale, np.zeros((1, 32, 4), np.uint32)
     )
     assert (back.view(np.float32) == numbers).all()
     first, second = numbers[:, ::2], numbers[:, 1::2]
-    two = [registers(each.astype(np.float32).view(np.uint32), 32) for each in (first, second)]
+    two = [pack_codes(each.astype(np.float32).view(np.uint32), 32) for each in (first, second)]
     in_turn = run(
         "v_cvt_scalef32_2xpk16_fp6_f32", "gfx950", *two, scale, np.zeros((1, 6, 4), np.uint32)
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Modifiers
+from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Modifiers
 
 
-def _combined(a: Bits, b: Bits, c: Bits, truth: int) -> Bits:
+def _apply_truth_table(a: Bits, b: Bits, c: Bits, truth: int) -> Bits:
     result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), np.uint32)
     for case in range(8):
         if truth >> case & 1:
@@ -18,24 +18,24 @@ def _combined(a: Bits, b: Bits, c: Bits, truth: int) -> Bits:
     return result
 
 
-def _whole(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
-    return _combined(a, b, c, modifiers.get("bitop3", (0,))[0])
+def _bitop_b32(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+    return _apply_truth_table(a, b, c, modifiers.get("bitop3", (0,))[0])
 
 
-def _half(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
+def _bitop_b16(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
     """Of the halves that ``op_sel`` names; the destination's other half stays."""
     select = (*modifiers.get("op_sel", ()), 0, 0, 0, 0)[:4]
     one, other, third = (
         each >> np.uint32(16 * place) for each, place in zip((a, b, c), select[:3], strict=True)
     )
     truth = modifiers.get("bitop3", (0,))[0]
-    found = _combined(one, other, third, truth) & np.uint32(0xFFFF)
+    found = _apply_truth_table(one, other, third, truth) & np.uint32(0xFFFF)
     at = np.uint32(16 * select[3])
     result: Bits = (old & ~(np.uint32(0xFFFF) << at)) | (found << at)
     return result
 
 
 BLOCK_ROWS = (
-    Block("v_bitop3_b32", 1, (1, 1, 1), _whole),
-    Block("v_bitop3_b16", 1, (1, 1, 1), _half, reads_old=True),
+    BlockRow("v_bitop3_b32", 1, (1, 1, 1), _bitop_b32),
+    BlockRow("v_bitop3_b16", 1, (1, 1, 1), _bitop_b16, reads_old=True),
 )

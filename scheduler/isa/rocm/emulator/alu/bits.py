@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
 
 B16, U16, I16 = Type.B16, Type.U16, Type.I16
 B32, U32, I32 = Type.B32, Type.U32, Type.I32
@@ -89,7 +89,7 @@ def permute_bytes(high: Any, low: Any, selector: Any) -> Any:
     return result
 
 
-def _shifts() -> tuple[Alu, ...]:
+def _shifts() -> tuple[AluRow, ...]:
     rows = []
     for bits, unsigned, signed in ((16, U16, I16), (32, U32, I32), (64, U64, I64)):
         low = np.uint32(bits - 1)
@@ -104,9 +104,9 @@ def _shifts() -> tuple[Alu, ...]:
             return value >> (shift & low).astype(amount)
 
         rows += [
-            Alu(f"v_lshlrev_b{bits}", (unsigned,), (by, unsigned), left),
-            Alu(f"v_lshrrev_b{bits}", (unsigned,), (by, unsigned), right),
-            Alu(
+            AluRow(f"v_lshlrev_b{bits}", (unsigned,), (by, unsigned), left),
+            AluRow(f"v_lshrrev_b{bits}", (unsigned,), (by, unsigned), right),
+            AluRow(
                 f"v_ashrrev_i{bits}",
                 *((signed,), (by, signed)),
                 lambda shift, value, low=low, amount=signed_amount: (
@@ -117,16 +117,16 @@ def _shifts() -> tuple[Alu, ...]:
     return tuple(rows)
 
 
-def _logic() -> tuple[Alu, ...]:
+def _logic() -> tuple[AluRow, ...]:
     rows = []
     for bits, kind in ((16, B16), (32, B32)):
         rows += [
-            Alu(f"v_and_b{bits}", (kind,), (kind, kind), np.bitwise_and),
-            Alu(f"v_or_b{bits}", (kind,), (kind, kind), np.bitwise_or),
-            Alu(f"v_xor_b{bits}", (kind,), (kind, kind), np.bitwise_xor),
-            Alu(f"v_not_b{bits}", (kind,), (kind,), np.invert),
-            Alu(f"v_mov_b{bits}", (kind,), (kind,), lambda a: a),
-            Alu(
+            AluRow(f"v_and_b{bits}", (kind,), (kind, kind), np.bitwise_and),
+            AluRow(f"v_or_b{bits}", (kind,), (kind, kind), np.bitwise_or),
+            AluRow(f"v_xor_b{bits}", (kind,), (kind, kind), np.bitwise_xor),
+            AluRow(f"v_not_b{bits}", (kind,), (kind,), np.invert),
+            AluRow(f"v_mov_b{bits}", (kind,), (kind,), lambda a: a),
+            AluRow(
                 f"v_cndmask_b{bits}",
                 *((kind,), (kind, kind, MASK), lambda a, b, mask: np.where(mask, b, a)),
             ),
@@ -140,37 +140,37 @@ def _saturated_bytes(value: Any) -> Any:
     return low | high.astype(np.uint32) << np.uint32(8)
 
 
-ROWS: tuple[Alu, ...] = (
+ROWS: tuple[AluRow, ...] = (
     *_logic(),
     *_shifts(),
-    Alu("v_xnor_b32", (B32,), (B32, B32), lambda a, b: ~(a ^ b)),
-    Alu("v_mov_b64", (B64,), (B64,), lambda a: a),
-    Alu("v_accvgpr_read_b32", (B32,), (B32,), lambda a: a),
-    Alu("v_accvgpr_write_b32", (B32,), (B32,), lambda a: a),
-    Alu("v_accvgpr_mov_b32", (B32,), (B32,), lambda a: a),
-    Alu("v_bfe_u32", (U32,), (U32, U32, U32), _field),
-    Alu("v_bfe_i32", (U32,), (U32, U32, U32), _signed_field),
-    Alu("v_bfi_b32", (B32,), (B32, B32, B32), _insert),
-    Alu("v_bfm_b32", (B32,), (U32, U32), lambda w, at: ((_1 << (w & _31)) - _1) << (at & _31)),
-    Alu("v_bfrev_b32", (B32,), (B32,), _reversed),
-    Alu("v_ffbh_u32", (I32,), (U32,), _leading),
-    Alu("v_ffbh_i32", (I32,), (U32,), _leading_signs),
-    Alu("v_ffbl_b32", (I32,), (U32,), _trailing),
-    Alu("v_bcnt_u32_b32", (U32,), (U32, U32), _count_ones),
-    Alu("v_alignbit_b32", (B32,), (B32, B32, U32), _align_bits),
-    Alu("v_alignbyte_b32", (B32,), (B32, B32, U32), _align_bytes),
-    Alu("v_perm_b32", (B32,), (B32, B32, B32), permute_bytes),
-    Alu("v_and_or_b32", (B32,), (B32, B32, B32), lambda a, b, c: (a & b) | c),
-    Alu("v_or3_b32", (B32,), (B32, B32, B32), lambda a, b, c: a | b | c),
-    Alu("v_xor3_b32", (B32,), (B32, B32, B32), lambda a, b, c: a ^ b ^ c),
-    Alu("v_xad_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a ^ b) + c),
-    Alu("v_lshl_or_b32", (U32,), (U32, U32, U32), lambda a, b, c: (a << (b & _31)) | c),
-    Alu("v_lshl_add_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a << (b & _31)) + c),
-    Alu("v_add_lshl_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a + b) << (c & _31)),
-    Alu(
+    AluRow("v_xnor_b32", (B32,), (B32, B32), lambda a, b: ~(a ^ b)),
+    AluRow("v_mov_b64", (B64,), (B64,), lambda a: a),
+    AluRow("v_accvgpr_read_b32", (B32,), (B32,), lambda a: a),
+    AluRow("v_accvgpr_write_b32", (B32,), (B32,), lambda a: a),
+    AluRow("v_accvgpr_mov_b32", (B32,), (B32,), lambda a: a),
+    AluRow("v_bfe_u32", (U32,), (U32, U32, U32), _field),
+    AluRow("v_bfe_i32", (U32,), (U32, U32, U32), _signed_field),
+    AluRow("v_bfi_b32", (B32,), (B32, B32, B32), _insert),
+    AluRow("v_bfm_b32", (B32,), (U32, U32), lambda w, at: ((_1 << (w & _31)) - _1) << (at & _31)),
+    AluRow("v_bfrev_b32", (B32,), (B32,), _reversed),
+    AluRow("v_ffbh_u32", (I32,), (U32,), _leading),
+    AluRow("v_ffbh_i32", (I32,), (U32,), _leading_signs),
+    AluRow("v_ffbl_b32", (I32,), (U32,), _trailing),
+    AluRow("v_bcnt_u32_b32", (U32,), (U32, U32), _count_ones),
+    AluRow("v_alignbit_b32", (B32,), (B32, B32, U32), _align_bits),
+    AluRow("v_alignbyte_b32", (B32,), (B32, B32, U32), _align_bytes),
+    AluRow("v_perm_b32", (B32,), (B32, B32, B32), permute_bytes),
+    AluRow("v_and_or_b32", (B32,), (B32, B32, B32), lambda a, b, c: (a & b) | c),
+    AluRow("v_or3_b32", (B32,), (B32, B32, B32), lambda a, b, c: a | b | c),
+    AluRow("v_xor3_b32", (B32,), (B32, B32, B32), lambda a, b, c: a ^ b ^ c),
+    AluRow("v_xad_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a ^ b) + c),
+    AluRow("v_lshl_or_b32", (U32,), (U32, U32, U32), lambda a, b, c: (a << (b & _31)) | c),
+    AluRow("v_lshl_add_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a << (b & _31)) + c),
+    AluRow("v_add_lshl_u32", (U32,), (U32, U32, U32), lambda a, b, c: (a + b) << (c & _31)),
+    AluRow(
         "v_lshl_add_u64",
         *((U64,), (U64, U32, U64)),
         lambda a, b, c: (a << (b & np.uint32(7)).astype(np.uint64)) + c,
     ),
-    Alu("v_sat_pk_u8_i16", (B32,), (B32,), _saturated_bytes),
+    AluRow("v_sat_pk_u8_i16", (B32,), (B32,), _saturated_bytes),
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 Masks = npt.NDArray[np.bool_]
 
@@ -75,11 +75,11 @@ def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
     return found
 
 
-def _class_row(kind: Type) -> Alu:
+def _class_row(kind: Type) -> AluRow:
     unsigned, mantissa = _FLOATS[kind]
     # f16's mask is a half of a register on some targets; its ten bits are the low ones in both.
     mask = Type.U16 if kind is Type.F16 else Type.U32
-    return Alu(
+    return AluRow(
         f"v_cmp_class_{kind}",
         (Type.MASK,),
         (kind, mask),
@@ -87,15 +87,15 @@ def _class_row(kind: Type) -> Alu:
     )
 
 
-def _rows() -> Iterator[Alu]:
+def _rows() -> Iterator[AluRow]:
     for kind in _FLOATS:
         for relation, compute in _FLOAT.items():
-            yield Alu(f"v_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+            yield AluRow(f"v_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
         yield _class_row(kind)
     for kind in (Type.F16, Type.F32):
         for relation, compute in _FLOAT.items():
             if relation not in ("f", "tru"):
-                yield Alu(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+                yield AluRow(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
 
 
 def _choose(otherwise: Lanes, chosen: Lanes, mask: Masks) -> Lanes:
@@ -104,6 +104,6 @@ def _choose(otherwise: Lanes, chosen: Lanes, mask: Masks) -> Lanes:
 
 ROWS = (
     *_rows(),
-    Alu("v_cndmask_b32", (Type.B32,), (Type.B32, Type.B32, Type.MASK), _choose),
-    Alu("v_cndmask_b16", (Type.B16,), (Type.B16, Type.B16, Type.MASK), _choose),
+    AluRow("v_cndmask_b32", (Type.B32,), (Type.B32, Type.B32, Type.MASK), _choose),
+    AluRow("v_cndmask_b16", (Type.B16,), (Type.B16, Type.B16, Type.MASK), _choose),
 )

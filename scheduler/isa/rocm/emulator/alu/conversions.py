@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.isa.rocm.emulator.alu.rounding import to_bfloat16, towards_zero16
-from scheduler.isa.rocm.emulator.alu.row import Alu, Bits, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, Lanes, Type
 
 _LIMITS: dict[Type, Any] = {
     Type.I16: np.iinfo(np.int16),
@@ -48,7 +48,7 @@ def _byte(number: int) -> Callable[[Lanes], Lanes]:
     return lambda a: ((a >> np.uint32(8 * number)) & np.uint32(0xFF)).astype(np.float32)
 
 
-def halves(low: Lanes, high: Lanes) -> Bits:
+def pack_halves(low: Lanes, high: Lanes) -> Bits:
     """Two arrays of 16 bits as registers."""
     low, high = np.broadcast_arrays(low, high)
     lower = np.ascontiguousarray(low).view(np.uint16).astype(np.uint32)
@@ -71,7 +71,7 @@ def _normalized(kind: Type) -> Callable[[Lanes], Lanes]:
 
 
 def _packed(convert: Callable[[Lanes], Lanes]) -> Callable[[Lanes, Lanes], Bits]:
-    return lambda a, b: halves(convert(a), convert(b))
+    return lambda a, b: pack_halves(convert(a), convert(b))
 
 
 def _clamped(kind: Type) -> Callable[[Lanes], Lanes]:
@@ -122,7 +122,7 @@ def _offset(a: Lanes) -> Lanes:
     return result
 
 
-def _rows() -> Iterator[Alu]:
+def _rows() -> Iterator[AluRow]:
     f16, f32, f64, b32 = Type.F16, Type.F32, Type.F64, Type.B32
     numpy_types = {f16: np.float16, f32: np.float32, f64: np.float64}
     for result, source in (
@@ -130,46 +130,46 @@ def _rows() -> Iterator[Alu]:
         *((f16, each) for each in (f32, Type.U16, Type.I16)),
         *((f64, each) for each in (f32, Type.I32, Type.U32)),
     ):
-        yield Alu(f"v_cvt_{result}_{source}", (result,), (source,), to_type(numpy_types[result]))
+        yield AluRow(f"v_cvt_{result}_{source}", (result,), (source,), to_type(numpy_types[result]))
     for result, source in (
         *((each, number) for each in (Type.I32, Type.U32) for number in (f32, f64)),
         *((each, f16) for each in (Type.I16, Type.U16)),
     ):
-        yield Alu(f"v_cvt_{result}_{source}", (result,), (source,), to_integer(result))
+        yield AluRow(f"v_cvt_{result}_{source}", (result,), (source,), to_integer(result))
     for number in range(4):
-        yield Alu(f"v_cvt_f32_ubyte{number}", (f32,), (b32,), _byte(number))
+        yield AluRow(f"v_cvt_f32_ubyte{number}", (f32,), (b32,), _byte(number))
     down, nearest = to_integer(Type.I32, np.floor), lambda a: np.floor(a + 0.5)
-    yield Alu("v_cvt_flr_i32_f32", (Type.I32,), (f32,), down)
-    yield Alu("v_cvt_rpi_i32_f32", (Type.I32,), (f32,), to_integer(Type.I32, nearest))
-    yield Alu("v_cvt_off_f32_i4", (f32,), (b32,), _offset)
-    yield Alu("v_cvt_i32_i16", (Type.I32,), (Type.I16,), to_type(np.int32))
-    yield Alu("v_cvt_u32_u16", (Type.U32,), (Type.U16,), to_type(np.uint32))
+    yield AluRow("v_cvt_flr_i32_f32", (Type.I32,), (f32,), down)
+    yield AluRow("v_cvt_rpi_i32_f32", (Type.I32,), (f32,), to_integer(Type.I32, nearest))
+    yield AluRow("v_cvt_off_f32_i4", (f32,), (b32,), _offset)
+    yield AluRow("v_cvt_i32_i16", (Type.I32,), (Type.I16,), to_type(np.int32))
+    yield AluRow("v_cvt_u32_u16", (Type.U32,), (Type.U16,), to_type(np.uint32))
     for kind in (Type.I16, Type.U16):
         normalized = _normalized(kind)
-        yield Alu(f"v_cvt_norm_{kind}_f16", (kind,), (f16,), normalized)
+        yield AluRow(f"v_cvt_norm_{kind}_f16", (kind,), (f16,), normalized)
         for source in (f16, f32):
-            yield Alu(
+            yield AluRow(
                 f"v_cvt_pknorm_{kind}_{source}", (b32,), (source, source), _packed(normalized)
             )
-        yield Alu(f"v_cvt_pk_{kind}_f32", (b32,), (f32, f32), _packed(to_integer(kind)))
+        yield AluRow(f"v_cvt_pk_{kind}_f32", (b32,), (f32, f32), _packed(to_integer(kind)))
         wide = Type.I32 if kind is Type.I16 else Type.U32
-        yield Alu(f"v_cvt_pk_{kind}_{wide}", (b32,), (wide, wide), _packed(_clamped(kind)))
-    yield Alu("v_cvt_pkrtz_f16_f32", (b32,), (f32, f32), _packed(towards_zero16))
-    yield Alu("v_cvt_pk_f16_f32", (b32,), (f32, f32), _packed(to_type(np.float16)))
-    yield Alu("v_cvt_pk_bf16_f32", (b32,), (f32, f32), _packed(bfloat16_bits))
-    yield Alu("v_cvt_bf16_f32", (Type.BF16,), (f32,), to_bfloat16)
-    yield Alu("v_pack_b32_f16", (b32,), (f16, f16), halves)
-    yield Alu("v_cvt_pk_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
-    yield Alu("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte, accumulates=True)
+        yield AluRow(f"v_cvt_pk_{kind}_{wide}", (b32,), (wide, wide), _packed(_clamped(kind)))
+    yield AluRow("v_cvt_pkrtz_f16_f32", (b32,), (f32, f32), _packed(towards_zero16))
+    yield AluRow("v_cvt_pk_f16_f32", (b32,), (f32, f32), _packed(to_type(np.float16)))
+    yield AluRow("v_cvt_pk_bf16_f32", (b32,), (f32, f32), _packed(bfloat16_bits))
+    yield AluRow("v_cvt_bf16_f32", (Type.BF16,), (f32,), to_bfloat16)
+    yield AluRow("v_pack_b32_f16", (b32,), (f16, f16), pack_halves)
+    yield AluRow("v_cvt_pk_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
+    yield AluRow("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte, accumulates=True)
     for name, limits in (("i8", (-128, 127)), ("u8", (0, 255))):
-        yield Alu(
+        yield AluRow(
             f"v_ashr_pk_{name}_i32",
             (Type.B16,),
             (Type.I32, Type.I32, Type.U32),
             _shifted_bytes(*limits),
         )
-    yield Alu("v_cvt_sr_f16_f32", (f16,), (f32, b32), _stochastic(13, to_type(np.float16)))
-    yield Alu("v_cvt_sr_bf16_f32", (Type.BF16,), (f32, b32), _stochastic(16, lambda a: a))
+    yield AluRow("v_cvt_sr_f16_f32", (f16,), (f32, b32), _stochastic(13, to_type(np.float16)))
+    yield AluRow("v_cvt_sr_bf16_f32", (Type.BF16,), (f32, b32), _stochastic(16, lambda a: a))
 
 
 ROWS = tuple(_rows())

@@ -21,7 +21,7 @@ from scheduler.isa.rocm.emulator.alu.rounding import (
     scaled_fma32,
     scaled_fma64,
 )
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 Masks = npt.NDArray[np.bool_]
 
@@ -124,13 +124,13 @@ def fix_up(quotient: Lanes, divisor: Lanes, dividend: Lanes, of: _Format | None 
     return fixed
 
 
-def _rows(of: _Format) -> tuple[Alu, ...]:
+def _rows(of: _Format) -> tuple[AluRow, ...]:
     kind = of.kind
     three = (kind, kind, kind)
     return (
-        Alu(f"v_div_scale_{kind}", (kind, Type.MASK), three, _scale(of)),
-        Alu(f"v_div_fmas_{kind}", (kind,), (*three, Type.MASK), _step(of)),
-        Alu(f"v_div_fixup_{kind}", (kind,), three, lambda q, d, n: fix_up(q, d, n, of)),
+        AluRow(f"v_div_scale_{kind}", (kind, Type.MASK), three, _scale(of)),
+        AluRow(f"v_div_fmas_{kind}", (kind,), (*three, Type.MASK), _step(of)),
+        AluRow(f"v_div_fixup_{kind}", (kind,), three, lambda q, d, n: fix_up(q, d, n, of)),
     )
 
 
@@ -139,7 +139,7 @@ _HALF = (Type.F16, Type.F16, Type.F16)
 ROWS = (
     *_rows(_SINGLE),
     *_rows(_DOUBLE),
-    Alu("v_div_fixup_f16", (Type.F16,), _HALF, fix_up),
-    Alu("v_div_fixup_legacy_f16", (Type.F16,), _HALF, fix_up),
-    Alu("v_fma_legacy_f16", (Type.F16,), _HALF, fma16),
+    AluRow("v_div_fixup_f16", (Type.F16,), _HALF, fix_up),
+    AluRow("v_div_fixup_legacy_f16", (Type.F16,), _HALF, fix_up),
+    AluRow("v_fma_legacy_f16", (Type.F16,), _HALF, fma16),
 )

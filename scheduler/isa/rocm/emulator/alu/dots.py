@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encoded, items
-from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Lanes, Modifiers
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encode_values, unpack_codes
+from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
 
 # Whole numbers: elements a register, and the types' widths.
 _INTEGERS = ((2, 16), (4, 8), (8, 4))
 
 
-def _chosen(block: Bits, bits: int, number: int, modifiers: Modifiers) -> Lanes:
+def _select_codes(block: Bits, bits: int, number: int, modifiers: Modifiers) -> Lanes:
     """Codes of a source, its halves as ``op_sel`` and ``op_sel_hi`` choose them."""
-    codes = items(block, bits)
+    codes = unpack_codes(block, bits)
     if bits != 16:
         return codes
     low = (*modifiers.get("op_sel", ()), 0, 0, 0)[number]
@@ -37,12 +37,12 @@ def _floats(element: str) -> Callable[..., Bits]:
     decode = ELEMENTS[element].decode
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
-        left = decode(_chosen(a, 16, 0, modifiers)) * _signs(modifiers, 0)
-        right = decode(_chosen(b, 16, 1, modifiers)) * _signs(modifiers, 1)
+        left = decode(_select_codes(a, 16, 0, modifiers)) * _signs(modifiers, 0)
+        right = decode(_select_codes(b, 16, 1, modifiers)) * _signs(modifiers, 1)
         total = c.view(np.float32)[:, 0] * _signs(modifiers, 2)[0].astype(np.float32)
         for number in range(2):
             total = (total + left[:, number] * right[:, number]).astype(np.float32)
-        return encoded(total, "f32")[:, None]
+        return encode_values(total, "f32")[:, None]
 
     return compute
 
@@ -53,11 +53,11 @@ def _halves(element: str) -> Callable[..., Bits]:
 
     def compute(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
         select = (*modifiers.get("op_sel", ()), 0, 0, 0, 0)[:4]
-        left, right = decode(items(a, 16)), decode(items(b, 16))
-        total = (left * right).sum(axis=1) + decode(items(c, 16))[:, select[2]]
+        left, right = decode(unpack_codes(a, 16)), decode(unpack_codes(b, 16))
+        total = (left * right).sum(axis=1) + decode(unpack_codes(c, 16))[:, select[2]]
         at = np.uint32(16 * select[3])
         kept = old[:, 0] & ~(np.uint32(0xFFFF) << at)
-        result: Bits = kept | (encoded(total, element).astype(np.uint32) << at)
+        result: Bits = kept | (encode_values(total, element).astype(np.uint32) << at)
         return result[:, None]
 
     return compute
@@ -70,7 +70,7 @@ def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits
         flags = signed or tuple(map(bool, (*modifiers.get("neg_lo", ()), 0, 0)[:2]))
         decoded = []
         for number, (block, flag) in enumerate(zip((a, b), flags, strict=True)):
-            codes = _chosen(block, bits, number, modifiers).astype(np.int64)
+            codes = _select_codes(block, bits, number, modifiers).astype(np.int64)
             decoded.append(codes - ((codes >> (bits - 1)) << bits) if flag else codes)
         total = (decoded[0] * decoded[1]).sum(axis=1) + c[:, 0].astype(np.int64)
         result: Bits = (total & 0xFFFFFFFF).astype(np.uint32)
@@ -79,37 +79,37 @@ def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits
     return compute
 
 
-def _small(elements: tuple[str, str], processors: tuple[str, ...]) -> Block:
+def _fp8_row(elements: tuple[str, str], processors: tuple[str, ...]) -> BlockRow:
     """Four floats of 8 bits."""
     left, right = (ELEMENTS[each].decode for each in elements)
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         del modifiers
-        total = (left(items(a, 8)) * right(items(b, 8))).sum(axis=1)
+        total = (left(unpack_codes(a, 8)) * right(unpack_codes(b, 8))).sum(axis=1)
         total = total + c.view(np.float32)[:, 0]
-        return encoded(total, "f32")[:, None]
+        return encode_values(total, "f32")[:, None]
 
     name = f"v_dot4_f32_{elements[0]}_{elements[1]}"
-    return Block(name, 1, (1, 1, 1), compute, processors=processors)
+    return BlockRow(name, 1, (1, 1, 1), compute, processors=processors)
 
 
-def _rows() -> Iterator[Block]:
+def _rows() -> Iterator[BlockRow]:
     for element in ("f16", "bf16"):
         compute = _floats(element)
-        yield Block(f"v_dot2_f32_{element}", 1, (1, 1, 1), compute)
-        yield Block(f"v_dot2c_f32_{element}", 1, (1, 1), compute, reads_old=True)
+        yield BlockRow(f"v_dot2_f32_{element}", 1, (1, 1, 1), compute)
+        yield BlockRow(f"v_dot2c_f32_{element}", 1, (1, 1), compute, reads_old=True)
         name = f"v_dot2_{element}_{element}"
-        yield Block(name, 1, (1, 1, 1), _halves(element), reads_old=True)
+        yield BlockRow(name, 1, (1, 1, 1), _halves(element), reads_old=True)
     for count, bits in _INTEGERS:
         signed = _integers(bits, (True, True))
-        yield Block(f"v_dot{count}_i32_i{bits}", 1, (1, 1, 1), signed)
-        yield Block(f"v_dot{count}c_i32_i{bits}", 1, (1, 1), signed, reads_old=True)
-        yield Block(f"v_dot{count}_u32_u{bits}", 1, (1, 1, 1), _integers(bits, (False, False)))
+        yield BlockRow(f"v_dot{count}_i32_i{bits}", 1, (1, 1, 1), signed)
+        yield BlockRow(f"v_dot{count}c_i32_i{bits}", 1, (1, 1), signed, reads_old=True)
+        yield BlockRow(f"v_dot{count}_u32_u{bits}", 1, (1, 1, 1), _integers(bits, (False, False)))
         if bits != 16:
-            yield Block(f"v_dot{count}_i32_iu{bits}", 1, (1, 1, 1), _integers(bits, None))
+            yield BlockRow(f"v_dot{count}_i32_iu{bits}", 1, (1, 1, 1), _integers(bits, None))
     for a in ("fp8", "bf8"):
         for b in ("fp8", "bf8"):
-            yield _small((a, b), ("gfx12",))
+            yield _fp8_row((a, b), ("gfx12",))
 
 
 BLOCK_ROWS = tuple(_rows())

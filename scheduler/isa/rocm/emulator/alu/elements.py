@@ -24,7 +24,7 @@ class Element:
     decode: Callable[[Lanes], Lanes]
 
 
-def items(block: Bits, bits: int) -> Lanes:
+def unpack_codes(block: Bits, bits: int) -> Lanes:
     """Codes [waves, items, lanes] of registers [waves, registers, lanes]."""
     if bits == 32:
         return block
@@ -33,14 +33,14 @@ def items(block: Bits, bits: int) -> Lanes:
         low, high = block[:, ::2].astype(np.uint64), block[:, 1::2].astype(np.uint64)
         return low | (high << np.uint64(32))
     if 32 % bits:
-        return _across(block, bits)
+        return _unpack_straddling(block, bits)
     each = 32 // bits
     shifts = (np.arange(each, dtype=np.uint32) * np.uint32(bits))[:, None]
     codes: Lanes = (block[:, :, None] >> shifts) & np.uint32((1 << bits) - 1)
     return codes.reshape(waves, registers * each, lanes)
 
 
-def _across(block: Bits, bits: int) -> Lanes:
+def _unpack_straddling(block: Bits, bits: int) -> Lanes:
     """Codes that lie across the registers' ends."""
     registers = block.shape[1]
     wide = np.concatenate([block, np.zeros_like(block[:, :1])], axis=1).astype(np.uint64)
@@ -51,7 +51,7 @@ def _across(block: Bits, bits: int) -> Lanes:
     return codes
 
 
-def registers(codes: Lanes, bits: int) -> Bits:
+def pack_codes(codes: Lanes, bits: int) -> Bits:
     """Registers [waves, registers, lanes] of codes [waves, items, lanes]: ``items`` undone."""
     waves, count, lanes = codes.shape
     if bits == 32:
@@ -68,7 +68,7 @@ def registers(codes: Lanes, bits: int) -> Bits:
     return block[:, :-1].astype(np.uint32)
 
 
-def _viewed(dtype: Any, codes: Any) -> Callable[[Lanes], Lanes]:
+def _view_as(dtype: Any, codes: Any) -> Callable[[Lanes], Lanes]:
     def decode(values: Lanes) -> Lanes:
         result: Lanes = np.ascontiguousarray(values.astype(codes)).view(dtype).astype(np.float64)
         return result
@@ -117,7 +117,7 @@ def _cut_to_11_bits(values: Lanes) -> Lanes:
     return single.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def flushed(decode: Callable[[Lanes], Lanes], normal: float) -> Callable[[Lanes], Lanes]:
+def flush_denormals(decode: Callable[[Lanes], Lanes], normal: float) -> Callable[[Lanes], Lanes]:
     """``decode`` with denormals as zeros."""
 
     def decoded(values: Lanes) -> Lanes:
@@ -129,12 +129,12 @@ def flushed(decode: Callable[[Lanes], Lanes], normal: float) -> Callable[[Lanes]
 
 FP8, BF8 = _table(float8.E4M3FN.values), _table(float8.E5M2.values)
 FP8_FNUZ, BF8_FNUZ = _table(float8.E4M3FNUZ.values), _table(float8.E5M2FNUZ.values)
-_F16, _UNSIGNED = _viewed(np.float16, np.uint16), lambda values: values.astype(np.int64)
+_F16, _UNSIGNED = _view_as(np.float16, np.uint16), lambda values: values.astype(np.int64)
 
 #: By the names that instructions have for them; of 8 bits the OCP's.
 ELEMENTS: Mapping[str, Element] = {
-    "f64": Element(64, _viewed(np.float64, np.uint64)),
-    "f32": Element(32, _viewed(np.float32, np.uint32)),
+    "f64": Element(64, _view_as(np.float64, np.uint64)),
+    "f32": Element(32, _view_as(np.float32, np.uint32)),
     "xf32": Element(32, _cut_to_11_bits),
     "f16": Element(16, _F16),
     "bf16": Element(16, _bfloat16),
@@ -153,12 +153,12 @@ ELEMENTS: Mapping[str, Element] = {
 FNUZ: Mapping[str, Element] = {"fp8": Element(8, FP8_FNUZ), "bf8": Element(8, BF8_FNUZ)}
 #: As gfx90a's matrix instructions read them: without denormals.
 FLUSHED: Mapping[str, Element] = {
-    "f16": Element(16, flushed(_F16, 2.0**-14)),
-    "bf16": Element(16, flushed(_bfloat16, _NORMAL32)),
+    "f16": Element(16, flush_denormals(_F16, 2.0**-14)),
+    "bf16": Element(16, flush_denormals(_bfloat16, _NORMAL32)),
 }
 
 
-def encoded(values: Lanes, element: str) -> Lanes:
+def encode_values(values: Lanes, element: str) -> Lanes:
     """Codes of the nearest f64, f32, f16, bf16, or of int64 modulo 2**32."""
     if element == "i32":
         return (values.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)

@@ -15,27 +15,27 @@ from scheduler.isa.rocm.emulator.alu import (
     matrix,
     packed,
     packed_integers,
-    reduction,
     scalar_floats,
     scaled,
     transcendental,
+    trig_preop,
     wave_matrix,
 )
-from scheduler.isa.rocm.emulator.alu.row import Alu, Block
+from scheduler.isa.rocm.emulator.alu.row import AluRow, BlockRow
 
-FLOAT_ROWS: tuple[Alu, ...] = (
+FLOAT_ROWS: tuple[AluRow, ...] = (
     *floats.ROWS,
     *transcendental.ROWS,
     *division.ROWS,
     *compares.ROWS,
     *packed.ROWS,
     *packed_integers.ROWS,
-    *reduction.ROWS,
+    *trig_preop.ROWS,
     *conversions.ROWS,
     *scalar_floats.ROWS,
     *scaled.ROWS,
 )
-BLOCK_ROWS: tuple[Block, ...] = (
+BLOCK_ROWS: tuple[BlockRow, ...] = (
     *matrix.ROWS,
     *wave_matrix.ROWS,
     *scaled.BLOCK_ROWS,

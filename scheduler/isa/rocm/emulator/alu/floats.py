@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.isa.rocm.emulator.alu.rounding import fma16, fma32, fma64, to_bfloat16
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 FMA: dict[Type, Callable[..., Lanes]] = {
     Type.F16: fma16,
@@ -118,33 +118,33 @@ _ONE: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
-def _of_type(kind: Type) -> Iterator[Alu]:
+def _type_rows(kind: Type) -> Iterator[AluRow]:
     fma = FMA[kind]
     for name, compute in _ONE:
-        yield Alu(f"v_{name}_{kind}", (kind,), (kind,), compute)
+        yield AluRow(f"v_{name}_{kind}", (kind,), (kind,), compute)
     for name, compute in _TWO:
-        yield Alu(f"v_{name}_{kind}", (kind,), (kind, kind), compute)
+        yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind), compute)
     for name, compute in (*_THREE, ("fma", fma)):
-        yield Alu(f"v_{name}_{kind}", (kind,), (kind, kind, kind), compute)
-    yield Alu(f"v_fmac_{kind}", (kind,), (kind, kind, kind), fma, accumulates=True)
-    yield Alu(
+        yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind, kind), compute)
+    yield AluRow(f"v_fmac_{kind}", (kind,), (kind, kind, kind), fma, accumulates=True)
+    yield AluRow(
         f"v_mac_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c, accumulates=True
     )
     power = Type.I16 if kind is Type.F16 else Type.I32
-    yield Alu(f"v_frexp_exp_{power}_{kind}", (power,), (kind,), exponent)
-    yield Alu(f"v_ldexp_{kind}", (kind,), (kind, power), scale)
+    yield AluRow(f"v_frexp_exp_{power}_{kind}", (power,), (kind,), exponent)
+    yield AluRow(f"v_ldexp_{kind}", (kind,), (kind, power), scale)
 
 
 _F32 = Type.F32
 _LEGACY = (
-    Alu("v_mul_legacy_f32", (_F32,), (_F32, _F32), legacy_product),
-    Alu(
+    AluRow("v_mul_legacy_f32", (_F32,), (_F32, _F32), legacy_product),
+    AluRow(
         "v_mad_legacy_f32",
         (_F32,),
         (_F32, _F32, _F32),
         lambda a, b, c: legacy_product(a, b) + c,
     ),
-    Alu(
+    AluRow(
         "v_mac_legacy_f32",
         (_F32,),
         (_F32, _F32, _F32),
@@ -152,7 +152,7 @@ _LEGACY = (
         accumulates=True,
     ),
     *(
-        Alu(
+        AluRow(
             name,
             (_F32,),
             (_F32, _F32, _F32),
@@ -164,8 +164,8 @@ _LEGACY = (
 )
 
 
-def _mixed(name: str, result: Type, compute: Callable[..., Lanes]) -> Alu:
-    return Alu(name, (result,), (_F32, _F32, _F32), compute, mixed=True)
+def _mixed(name: str, result: Type, compute: Callable[..., Lanes]) -> AluRow:
+    return AluRow(name, (result,), (_F32, _F32, _F32), compute, mixed=True)
 
 
 def _fma_f16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -187,11 +187,11 @@ _MIXED = (
 
 _F16 = Type.F16
 _LEGACY_HALF = (
-    Alu("v_mad_legacy_f16", (_F16,), (_F16, _F16, _F16), lambda a, b, c: a * b + c),
+    AluRow("v_mad_legacy_f16", (_F16,), (_F16, _F16, _F16), lambda a, b, c: a * b + c),
     *(
-        Alu(f"v_mad_legacy_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
+        AluRow(f"v_mad_legacy_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
         for kind in (Type.U16, Type.I16)
     ),
 )
 
-ROWS = (*(row for kind in FLOATS for row in _of_type(kind)), *_LEGACY, *_MIXED, *_LEGACY_HALF)
+ROWS = (*(row for kind in FLOATS for row in _type_rows(kind)), *_LEGACY, *_MIXED, *_LEGACY_HALF)

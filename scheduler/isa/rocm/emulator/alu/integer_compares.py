@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
 
 _FUNCTIONS: dict[str, Any] = {
     "lt": np.less,
@@ -21,8 +21,8 @@ _FUNCTIONS: dict[str, Any] = {
 _KINDS = {"i16": Type.I16, "u16": Type.U16, "i32": Type.I32, "u32": Type.U32}
 _KINDS |= {"i64": Type.I64, "u64": Type.U64}
 
-ROWS: tuple[Alu, ...] = tuple(
-    Alu(f"v_cmp_{name}_{word}", (Type.MASK,), (kind, kind), function)
+ROWS: tuple[AluRow, ...] = tuple(
+    AluRow(f"v_cmp_{name}_{word}", (Type.MASK,), (kind, kind), function)
     for name, function in _FUNCTIONS.items()
     for word, kind in _KINDS.items()
 )

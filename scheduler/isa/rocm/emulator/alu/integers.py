@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
 
 U16, I16, U32, I32, B32 = Type.U16, Type.I16, Type.U32, Type.I32, Type.B32
 U64, I64, MASK = Type.U64, Type.I64, Type.MASK
@@ -83,75 +83,83 @@ def _half_differences(a: Any, b: Any, c: Any) -> Any:
     return _difference(a & low, b & low) + _difference(a >> half, b >> half) + c
 
 
-def _of_widths() -> tuple[Alu, ...]:
+def _width_rows() -> tuple[AluRow, ...]:
     rows = []
     for word, kind in (("u32", U32), ("i32", I32), ("u16", U16), ("i16", I16)):
         three = (kind, kind, kind)
         rows += [
-            Alu(f"v_min_{word}", (kind,), (kind, kind), np.minimum),
-            Alu(f"v_max_{word}", (kind,), (kind, kind), np.maximum),
-            Alu(f"v_min3_{word}", (kind,), three, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-            Alu(f"v_max3_{word}", (kind,), three, lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-            Alu(f"v_med3_{word}", (kind,), three, _median),
-            Alu(
+            AluRow(f"v_min_{word}", (kind,), (kind, kind), np.minimum),
+            AluRow(f"v_max_{word}", (kind,), (kind, kind), np.maximum),
+            AluRow(
+                f"v_min3_{word}", (kind,), three, lambda a, b, c: np.minimum(np.minimum(a, b), c)
+            ),
+            AluRow(
+                f"v_max3_{word}", (kind,), three, lambda a, b, c: np.maximum(np.maximum(a, b), c)
+            ),
+            AluRow(f"v_med3_{word}", (kind,), three, _median),
+            AluRow(
                 f"v_maxmin_{word}",
                 *((kind,), three, lambda a, b, c: np.minimum(np.maximum(a, b), c)),
             ),
-            Alu(
+            AluRow(
                 f"v_minmax_{word}",
                 *((kind,), three, lambda a, b, c: np.maximum(np.minimum(a, b), c)),
             ),
-            Alu(f"v_add_{word}", (kind,), (kind, kind), lambda a, b: a + b),
-            Alu(f"v_sub_{word}", (kind,), (kind, kind), lambda a, b: a - b),
-            Alu(f"v_subrev_{word}", (kind,), (kind, kind), lambda a, b: b - a),
+            AluRow(f"v_add_{word}", (kind,), (kind, kind), lambda a, b: a + b),
+            AluRow(f"v_sub_{word}", (kind,), (kind, kind), lambda a, b: a - b),
+            AluRow(f"v_subrev_{word}", (kind,), (kind, kind), lambda a, b: b - a),
         ]
     for word, kind in (("u16", U16), ("i16", I16)):
-        rows.append(Alu(f"v_mad_{word}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c))
+        rows.append(AluRow(f"v_mad_{word}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c))
     return tuple(rows)
 
 
-ROWS: tuple[Alu, ...] = (
-    *_of_widths(),
-    Alu("v_mul_lo_u16", (U16,), (U16, U16), lambda a, b: a * b),
-    Alu("v_add_co_u32", (U32, MASK), (U32, U32), _add_out),
-    Alu("v_sub_co_u32", (U32, MASK), (U32, U32), _subtract_out),
-    Alu("v_subrev_co_u32", (U32, MASK), (U32, U32), lambda a, b: _subtract_out(b, a)),
-    Alu("v_addc_co_u32", (U32, MASK), (U32, U32, MASK), _add_in),
-    Alu("v_subb_co_u32", (U32, MASK), (U32, U32, MASK), _subtract_in),
-    Alu("v_subbrev_co_u32", (U32, MASK), (U32, U32, MASK), lambda a, b, c: _subtract_in(b, a, c)),
-    Alu("v_add3_u32", (U32,), (U32, U32, U32), lambda a, b, c: a + b + c),
-    Alu("v_add_nc_u64", (U64,), (U64, U64), lambda a, b: a + b),
-    Alu("v_sub_nc_u64", (U64,), (U64, U64), lambda a, b: a - b),
-    Alu("v_mul_lo_u32", (U32,), (U32, U32), lambda a, b: a * b),
-    Alu("v_mul_lo_i32", (U32,), (U32, U32), lambda a, b: a * b),
-    Alu("v_mul_hi_u32", (U32,), (U32, U32), _multiply_high),
-    Alu("v_mul_hi_i32", (I32,), (I32, I32), _multiply_high_signed),
-    Alu("v_mul_u32_u24", (U32,), (U32, U32), lambda a, b: (a & _M24) * (b & _M24)),
-    Alu(
+ROWS: tuple[AluRow, ...] = (
+    *_width_rows(),
+    AluRow("v_mul_lo_u16", (U16,), (U16, U16), lambda a, b: a * b),
+    AluRow("v_add_co_u32", (U32, MASK), (U32, U32), _add_out),
+    AluRow("v_sub_co_u32", (U32, MASK), (U32, U32), _subtract_out),
+    AluRow("v_subrev_co_u32", (U32, MASK), (U32, U32), lambda a, b: _subtract_out(b, a)),
+    AluRow("v_addc_co_u32", (U32, MASK), (U32, U32, MASK), _add_in),
+    AluRow("v_subb_co_u32", (U32, MASK), (U32, U32, MASK), _subtract_in),
+    AluRow(
+        "v_subbrev_co_u32", (U32, MASK), (U32, U32, MASK), lambda a, b, c: _subtract_in(b, a, c)
+    ),
+    AluRow("v_add3_u32", (U32,), (U32, U32, U32), lambda a, b, c: a + b + c),
+    AluRow("v_add_nc_u64", (U64,), (U64, U64), lambda a, b: a + b),
+    AluRow("v_sub_nc_u64", (U64,), (U64, U64), lambda a, b: a - b),
+    AluRow("v_mul_lo_u32", (U32,), (U32, U32), lambda a, b: a * b),
+    AluRow("v_mul_lo_i32", (U32,), (U32, U32), lambda a, b: a * b),
+    AluRow("v_mul_hi_u32", (U32,), (U32, U32), _multiply_high),
+    AluRow("v_mul_hi_i32", (I32,), (I32, I32), _multiply_high_signed),
+    AluRow("v_mul_u32_u24", (U32,), (U32, U32), lambda a, b: (a & _M24) * (b & _M24)),
+    AluRow(
         "v_mul_hi_u32_u24",
         *((U32,), (U32, U32), lambda a, b: _multiply_high(a & _M24, b & _M24)),
     ),
-    Alu("v_mul_i32_i24", (I32,), (I32, I32), lambda a, b: _signed24(a) * _signed24(b)),
-    Alu(
+    AluRow("v_mul_i32_i24", (I32,), (I32, I32), lambda a, b: _signed24(a) * _signed24(b)),
+    AluRow(
         "v_mul_hi_i32_i24",
         *((I32,), (I32, I32), lambda a, b: _multiply_high_signed(_signed24(a), _signed24(b))),
     ),
-    Alu("v_mad_u32_u24", (U32,), (U32, U32, U32), lambda a, b, c: (a & _M24) * (b & _M24) + c),
-    Alu("v_mad_i32_i24", (I32,), (I32, I32, I32), lambda a, b, c: _signed24(a) * _signed24(b) + c),
-    Alu(
+    AluRow("v_mad_u32_u24", (U32,), (U32, U32, U32), lambda a, b, c: (a & _M24) * (b & _M24) + c),
+    AluRow(
+        "v_mad_i32_i24", (I32,), (I32, I32, I32), lambda a, b, c: _signed24(a) * _signed24(b) + c
+    ),
+    AluRow(
         "v_mad_u32_u16",
         *((U32,), (U16, U16, U32), lambda a, b, c: a.astype(np.uint32) * b + c),
     ),
-    Alu(
+    AluRow(
         "v_mad_i32_i16",
         *((I32,), (I16, I16, I32), lambda a, b, c: a.astype(np.int32) * b + c),
     ),
-    Alu("v_mad_u64_u32", (U64, MASK), (U32, U32, U64), _multiply_add_wide),
-    Alu("v_mad_i64_i32", (I64, MASK), (I32, I32, I64), _multiply_add_wide_signed),
-    Alu("v_sad_u32", (U32,), (U32, U32, U32), lambda a, b, c: _difference(a, b) + c),
-    Alu("v_sad_u16", (U32,), (U32, U32, U32), _half_differences),
-    Alu("v_sad_u8", (U32,), (U32, U32, U32), lambda a, b, c: _byte_differences(a, b) + c),
-    Alu(
+    AluRow("v_mad_u64_u32", (U64, MASK), (U32, U32, U64), _multiply_add_wide),
+    AluRow("v_mad_i64_i32", (I64, MASK), (I32, I32, I64), _multiply_add_wide_signed),
+    AluRow("v_sad_u32", (U32,), (U32, U32, U32), lambda a, b, c: _difference(a, b) + c),
+    AluRow("v_sad_u16", (U32,), (U32, U32, U32), _half_differences),
+    AluRow("v_sad_u8", (U32,), (U32, U32, U32), lambda a, b, c: _byte_differences(a, b) + c),
+    AluRow(
         "v_sad_hi_u8",
         *((U32,), (U32, U32, U32), lambda a, b, c: (_byte_differences(a, b) << np.uint32(16)) + c),
     ),

@@ -17,9 +17,9 @@ from scheduler.isa.rocm.emulator.alu.elements import (
     FLUSHED,
     FNUZ,
     Element,
-    encoded,
-    items,
-    registers,
+    encode_values,
+    pack_codes,
+    unpack_codes,
 )
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import (
     InputPlaces,
@@ -27,7 +27,7 @@ from scheduler.isa.rocm.emulator.alu.matrix_layouts import (
     mfma_input,
     mfma_result,
 )
-from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Lanes, Modifiers
+from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
 
 _GFX90A = ("gfx90a",)
 _GFX942 = ("gfx940", "gfx941", "gfx942")
@@ -62,7 +62,7 @@ class Product:
         found = (self.d.block * rows + self.d.row) * columns + self.d.column
         return self.a.item * lanes + self.a.lane, self.b.item * lanes + self.b.lane, found
 
-    def of(self, a: Lanes, b: Lanes, c: Bits) -> Bits:
+    def multiply(self, a: Lanes, b: Lanes, c: Bits) -> Bits:
         """``a`` and ``b`` as values [waves, items, lanes], ``c`` as registers."""
         width = ELEMENTS[self.result].bits
         waves = len(a)
@@ -71,13 +71,13 @@ class Product:
         right = b.reshape(waves, -1).take(from_b, axis=1)
         product = np.matmul(left, right.swapaxes(-1, -2))
         summed = product.reshape(waves, -1).take(found, axis=1)
-        summed = summed + ELEMENTS[self.result].decode(items(c, width))
+        summed = summed + ELEMENTS[self.result].decode(unpack_codes(c, width))
         if self.flush:
             summed = np.where(np.abs(summed) < 2.0**-126, 0.0, summed)
-        return registers(encoded(summed, self.result), width)
+        return pack_codes(encode_values(summed, self.result), width)
 
 
-def one(modifiers: Modifiers, name: str) -> int:
+def modifier_number(modifiers: Modifiers, name: str) -> int:
     """A modifier of one number; 0 where it is not written."""
     return modifiers.get(name, (0,))[0]
 
@@ -86,30 +86,30 @@ def _mfma_compute(product: Product, element: Element, other: Element) -> Callabl
     double = element.bits == 64
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
-        left = element.decode(items(a, element.bits))
-        right = other.decode(items(b, other.bits))
+        left = element.decode(unpack_codes(a, element.bits))
+        right = other.decode(unpack_codes(b, other.bits))
         if double:
-            signs = [-1.0 if flag else 1.0 for flag in _negated(modifiers)]
+            signs = [-1.0 if flag else 1.0 for flag in _negations(modifiers)]
             accumulator = c
             if signs[2] < 0:
                 accumulator = c.copy()
                 accumulator[:, 1::2] ^= np.uint32(0x80000000)
-            return product.of(left * signs[0], right * signs[1], accumulator)
-        size = 64 >> one(modifiers, "cbsz")
+            return product.multiply(left * signs[0], right * signs[1], accumulator)
+        size = 64 >> modifier_number(modifiers, "cbsz")
         if size < 64:
-            left = left[:, :, _LANES % size + size * one(modifiers, "abid")]
-        if one(modifiers, "blgp"):
-            right = right[:, :, _PERMUTATIONS[one(modifiers, "blgp")](_LANES)]
-        return product.of(left, right, c)
+            left = left[:, :, _LANES % size + size * modifier_number(modifiers, "abid")]
+        if modifier_number(modifiers, "blgp"):
+            right = right[:, :, _PERMUTATIONS[modifier_number(modifiers, "blgp")](_LANES)]
+        return product.multiply(left, right, c)
 
     return compute
 
 
-def _negated(modifiers: Modifiers) -> tuple[int, ...]:
+def _negations(modifiers: Modifiers) -> tuple[int, ...]:
     """Of f64: ``neg:[a,b,c]``, or BLGP's bits."""
     if "neg" in modifiers:
         return modifiers["neg"]
-    bits = one(modifiers, "blgp")
+    bits = modifier_number(modifiers, "blgp")
     return (bits & 1, bits >> 1 & 1, bits >> 2 & 1)
 
 
@@ -120,7 +120,7 @@ def _dense(
     result: str,
     processors: tuple[str, ...] = (),
     formats: Mapping[str, Element] | None = None,
-) -> Block:
+) -> BlockRow:
     m, n, k, blocks = shape
     formats = formats or {}
     product = Product(
@@ -133,7 +133,9 @@ def _dense(
     a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
     size = m * n * blocks // 64 * ELEMENTS[result].bits // 32
     inputs = (m * k * blocks * a.bits // 2048, n * k * blocks * b.bits // 2048)
-    return Block(name, size, (*inputs, size), _mfma_compute(product, a, b), processors=processors)
+    return BlockRow(
+        name, size, (*inputs, size), _mfma_compute(product, a, b), processors=processors
+    )
 
 
 # Rows, columns, k and blocks, by the type that instructions are named with.
@@ -147,17 +149,17 @@ _SHAPES: Mapping[str, tuple[tuple[int, int, int, int], ...]] = {
 }
 
 
-def _named(shape: tuple[int, int, int, int]) -> str:
+def _shape_name(shape: tuple[int, int, int, int]) -> str:
     return "x".join(map(str, shape[:3]))
 
 
-def _old_rows() -> Iterator[Block]:
+def _gfx90a_rows() -> Iterator[BlockRow]:
     """Those that gfx90a has, in its spelling."""
     for suffix, shapes in _SHAPES.items():
         element = suffix.removesuffix("_1k")
         result = {"i8": "i32", "f64": "f64"}.get(element, "f32")
         for shape in shapes:
-            name = f"v_mfma_{result}_{_named(shape)}{suffix}"
+            name = f"v_mfma_{result}_{_shape_name(shape)}{suffix}"
             pair = (element, element)
             if element in FLUSHED:
                 yield _dense(name, shape, pair, result, _GFX90A, FLUSHED)
@@ -176,8 +178,8 @@ def _spellings() -> dict[str, str]:
             continue  # gfx940 has them no more: its names are the later ones'
         for shape in shapes:
             blocks = f"_{shape[3]}b" if shape[3] > 1 else ""
-            new = f"v_mfma_{result}_{_named(shape)}{blocks}_{element}"
-            found[new] = f"v_mfma_{result}_{_named(shape)}{suffix}"
+            new = f"v_mfma_{result}_{_shape_name(shape)}{blocks}_{element}"
+            found[new] = f"v_mfma_{result}_{_shape_name(shape)}{suffix}"
     return found
 
 
@@ -185,26 +187,26 @@ SPELLINGS: Mapping[str, str] = _spellings()
 _EIGHT = ("bf8", "fp8")
 
 
-def _new_rows() -> Iterator[Block]:
+def _gfx942_rows() -> Iterator[BlockRow]:
     """Since gfx942, and gfx950."""
     for (shape,) in ((32, 32, 4, 1),), ((16, 16, 8, 1),):
-        yield _dense(f"v_mfma_f32_{_named(shape)}_xf32", shape, ("xf32",) * 2, "f32", _GFX942)
+        yield _dense(f"v_mfma_f32_{_shape_name(shape)}_xf32", shape, ("xf32",) * 2, "f32", _GFX942)
     for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
-        yield _dense(f"v_mfma_i32_{_named(shape)}_i8", shape, ("i8", "i8"), "i32")
+        yield _dense(f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32")
         for a in _EIGHT:
             for b in _EIGHT:
-                name = f"v_mfma_f32_{_named(shape)}_{a}_{b}"
+                name = f"v_mfma_f32_{_shape_name(shape)}_{a}_{b}"
                 yield _dense(name, shape, (a, b), "f32", _GFX942, FNUZ)
                 yield _dense(name, shape, (a, b), "f32", _GFX950)
     for (shape,) in ((32, 32, 16, 1),), ((16, 16, 32, 1),):
         for element in ("f16", "bf16"):
-            name = f"v_mfma_f32_{_named(shape)}_{element}"
+            name = f"v_mfma_f32_{_shape_name(shape)}_{element}"
             yield _dense(name, shape, (element, element), "f32", _GFX950)
     for (shape,) in ((32, 32, 32, 1),), ((16, 16, 64, 1),):
-        yield _dense(f"v_mfma_i32_{_named(shape)}_i8", shape, ("i8", "i8"), "i32", _GFX950)
+        yield _dense(f"v_mfma_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", _GFX950)
 
 
-def _chosen_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
+def _select_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
     """gfx950's: CBSZ and BLGP name the formats of A and B; with scales, an exponent for each row's
     32 k, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` name."""
     m, n, k, _ = shape
@@ -218,10 +220,10 @@ def _chosen_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
     scale_lane = np.arange(m)[:, None] + m * (np.arange(k) // 32)
 
     def compute(a: Bits, b: Bits, c: Bits, *scales: Bits, modifiers: Modifiers) -> Bits:
-        names = [_SMALL[min(one(modifiers, name), 4)] for name in ("cbsz", "blgp")]
+        names = [_SMALL[min(modifier_number(modifiers, name), 4)] for name in ("cbsz", "blgp")]
         elements = [ELEMENTS[name] for name in names]
         values = [
-            each.decode(items(block[:, : each.bits], each.bits))
+            each.decode(unpack_codes(block[:, : each.bits], each.bits))
             for each, block in zip(elements, (a, b), strict=True)
         ]
         # Elements of 8 bits lie in two runs of 16, smaller ones in one of 32.
@@ -237,7 +239,7 @@ def _chosen_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
             scaled = values[number].copy()
             scaled[:, places.item[0], places.lane[0]] *= factor[:, scale_lane]
             values[number] = scaled
-        return product.of(values[0], values[1], c)
+        return product.multiply(values[0], values[1], c)
 
     return compute
 
@@ -249,13 +251,15 @@ def _select(modifiers: Modifiers, name: str, number: int) -> int:
     return (*modifiers.get(name, ()), 0, 0)[number]
 
 
-def _f8f6f4_rows() -> Iterator[Block]:
+def _f8f6f4_rows() -> Iterator[BlockRow]:
     for shape in ((16, 16, 128, 1), (32, 32, 64, 1)):
         size = shape[0] * shape[1] // 64
-        compute = _chosen_formats(shape)
-        name = f"f32_{_named(shape)}_f8f6f4"
-        yield Block(f"v_mfma_{name}", size, (8, 8, size), compute, processors=_GFX950)
-        yield Block(f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, processors=_GFX950)
+        compute = _select_formats(shape)
+        name = f"f32_{_shape_name(shape)}_f8f6f4"
+        yield BlockRow(f"v_mfma_{name}", size, (8, 8, size), compute, processors=_GFX950)
+        yield BlockRow(
+            f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, processors=_GFX950
+        )
 
 
 def _sparse(
@@ -265,7 +269,7 @@ def _sparse(
     result: str,
     processors: tuple[str, ...],
     formats: Mapping[str, Element],
-) -> Block:
+) -> BlockRow:
     """A has two of each four k, whose places are two bits each in a register's part that CBSZ and
     ABID name; the old result is added."""
     m, n, k, _ = shape
@@ -276,33 +280,33 @@ def _sparse(
     size = m * n // 64
 
     def compute(left: Bits, right: Bits, index: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
-        part = 0 if one(modifiers, "cbsz") else one(modifiers, "abid")
+        part = 0 if modifier_number(modifiers, "cbsz") else modifier_number(modifiers, "abid")
         bits = index[:, 0] >> np.uint32(part * 2 * held)
         shifts = (2 * np.arange(held, dtype=np.uint32))[:, None]
         places = first[:, None] + ((bits[:, None] >> shifts) & np.uint32(3)).astype(np.intp)
-        stored = a.decode(items(left, a.bits))
+        stored = a.decode(unpack_codes(left, a.bits))
         dense = np.zeros((stored.shape[0], 2 * held, 64), stored.dtype)
         np.put_along_axis(dense, places, stored, axis=1)
-        return product.of(dense, b.decode(items(right, b.bits)), old)
+        return product.multiply(dense, b.decode(unpack_codes(right, b.bits)), old)
 
     inputs = (held * a.bits // 32, 2 * held * b.bits // 32, 1)
-    return Block(name, size, inputs, compute, reads_old=True, processors=processors)
+    return BlockRow(name, size, inputs, compute, reads_old=True, processors=processors)
 
 
-def _sparse_rows() -> Iterator[Block]:
+def _sparse_rows() -> Iterator[BlockRow]:
     """gfx942's, which gfx950 has too; its own of twice the k lie otherwise and are not known."""
     both = (*_GFX942, *_GFX950)
     for shape in ((16, 16, 32, 1), (32, 32, 16, 1)):
         for element in ("f16", "bf16"):
-            name = f"v_smfmac_f32_{_named(shape)}_{element}"
+            name = f"v_smfmac_f32_{_shape_name(shape)}_{element}"
             yield _sparse(name, shape, (element, element), "f32", both, {})
     for shape in ((16, 16, 64, 1), (32, 32, 32, 1)):
-        yield _sparse(f"v_smfmac_i32_{_named(shape)}_i8", shape, ("i8", "i8"), "i32", both, {})
+        yield _sparse(f"v_smfmac_i32_{_shape_name(shape)}_i8", shape, ("i8", "i8"), "i32", both, {})
         for a in _EIGHT:
             for b in _EIGHT:
-                name = f"v_smfmac_f32_{_named(shape)}_{a}_{b}"
+                name = f"v_smfmac_f32_{_shape_name(shape)}_{a}_{b}"
                 yield _sparse(name, shape, (a, b), "f32", _GFX942, FNUZ)
                 yield _sparse(name, shape, (a, b), "f32", _GFX950, {})
 
 
-ROWS = (*_old_rows(), *_new_rows(), *_f8f6f4_rows(), *_sparse_rows())
+ROWS = (*_gfx90a_rows(), *_gfx942_rows(), *_f8f6f4_rows(), *_sparse_rows())

@@ -15,7 +15,7 @@ from scheduler.isa.rocm.emulator.alu.floats import (
     minimum_number,
 )
 from scheduler.isa.rocm.emulator.alu.rounding import to_bfloat16
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 _TWO: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("add", np.add),
@@ -31,17 +31,19 @@ _THREE: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
-def _of_type(kind: Type) -> Iterator[Alu]:
+def _type_rows(kind: Type) -> Iterator[AluRow]:
     for name, compute in _TWO:
         computed = _rounded(compute) if kind is Type.BF16 else compute
-        yield Alu(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
+        yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
     for name, compute in (*_THREE, ("fma", FMA[kind])):
-        yield Alu(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
-    yield Alu(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], accumulates=True, packed=True)
+        yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
+    yield AluRow(
+        f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], accumulates=True, packed=True
+    )
 
 
 def _rounded(compute: Callable[..., Any]) -> Callable[[Lanes, Lanes], Lanes]:
     return lambda a, b: to_bfloat16(compute(a, b))
 
 
-ROWS = tuple(row for kind in (Type.F16, Type.BF16, Type.F32) for row in _of_type(kind))
+ROWS = tuple(row for kind in (Type.F16, Type.BF16, Type.F32) for row in _type_rows(kind))

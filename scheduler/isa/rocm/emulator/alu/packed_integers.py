@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("add", np.add),
@@ -22,21 +22,21 @@ def _shifted(shift: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes],
     return lambda by, value: shift(value, (by & by.dtype.type(15)).astype(value.dtype))
 
 
-def _rows() -> Iterator[Alu]:
+def _rows() -> Iterator[AluRow]:
     for kind in (Type.I16, Type.U16):
         two, three = (kind, kind), (kind, kind, kind)
         for name, compute in _WRAPPING:
-            yield Alu(f"v_pk_{name}_{kind}", (kind,), two, compute, packed=True)
-        yield Alu(f"v_pk_mad_{kind}", (kind,), three, lambda a, b, c: a * b + c, packed=True)
+            yield AluRow(f"v_pk_{name}_{kind}", (kind,), two, compute, packed=True)
+        yield AluRow(f"v_pk_mad_{kind}", (kind,), three, lambda a, b, c: a * b + c, packed=True)
     u16, i16 = Type.U16, Type.I16
-    yield Alu("v_pk_mul_lo_u16", (u16,), (u16, u16), np.multiply, packed=True)
+    yield AluRow("v_pk_mul_lo_u16", (u16,), (u16, u16), np.multiply, packed=True)
     for name, kind, shift in (
         ("lshlrev_b16", u16, np.left_shift),
         ("lshrrev_b16", u16, np.right_shift),
         ("ashrrev_i16", i16, np.right_shift),
     ):
         compute = _shifted(shift)
-        yield Alu(f"v_pk_{name}", (kind,), (kind, kind), compute, packed=True)
+        yield AluRow(f"v_pk_{name}", (kind,), (kind, kind), compute, packed=True)
 
 
 ROWS = tuple(_rows())

@@ -43,7 +43,7 @@ class Type(StrEnum):
 
 
 @dataclass(frozen=True)
-class Alu:
+class AluRow:
     """One instruction, whatever its encoding: ``name`` is its mnemonic in the oldest spelling,
     without ``_e32``, ``_e64``, ``_dpp``, ``_sdwa``.
 
@@ -73,7 +73,7 @@ class Alu:
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockRow:
     """One instruction over whole registers: a matrix product, a conversion of several elements.
 
     ``compute(*blocks, modifiers)`` takes for each source as many registers as ``sources`` says,

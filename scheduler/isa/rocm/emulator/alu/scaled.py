@@ -15,12 +15,12 @@ from scheduler.isa.rocm.emulator.alu.elements import (
     ELEMENTS,
     FNUZ,
     Element,
-    encoded,
-    items,
-    registers,
+    encode_values,
+    pack_codes,
+    unpack_codes,
 )
-from scheduler.isa.rocm.emulator.alu.narrow import FNUZ_FORMATS, FORMATS, Format
-from scheduler.isa.rocm.emulator.alu.row import Alu, Bits, Block, Lanes, Modifiers, Type
+from scheduler.isa.rocm.emulator.alu.minifloat import FNUZ_FORMATS, FORMATS, MinifloatFormat
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, BlockRow, Lanes, Modifiers, Type
 
 _FNUZ = ("gfx940", "gfx941", "gfx942")
 _OCP9 = ("gfx950",)
@@ -35,7 +35,7 @@ def _select(modifiers: Modifiers, place: int) -> int:
     return selects[place] if place < len(selects) else 0
 
 
-def _target(modifiers: Modifiers, bits: int) -> int:
+def _part_offset(modifiers: Modifiers, bits: int) -> int:
     """The bit at which a part of the destination begins: the last of ``op_sel`` names a half, the
     last two (or ``byte_sel``) a byte."""
     if bits == 32:
@@ -48,21 +48,21 @@ def _target(modifiers: Modifiers, bits: int) -> int:
     return 8 * (_select(modifiers, 2) + 2 * _select(modifiers, 3))
 
 
-def _placed(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> Bits:
+def _insert_codes(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> Bits:
     """Codes side by side, put into a part of the old register where they do not fill it."""
     size = codes.shape[1] * width
     if size % 32 == 0:
-        return registers(codes, width)
+        return pack_codes(codes, width)
     packed = np.zeros_like(codes[:, 0], np.uint32)
     for number in range(codes.shape[1]):
         packed |= codes[:, number].astype(np.uint32) << np.uint32(number * width)
-    at = np.uint32(_target(modifiers, size))
+    at = np.uint32(_part_offset(modifiers, size))
     mask = np.uint32((1 << size) - 1) << at
     result: Bits = (old[:, 0] & ~mask) | (packed << at)
     return result[:, None]
 
 
-def _part(block: Bits, size: int, modifiers: Modifiers) -> Bits:
+def _extract_part(block: Bits, size: int, modifiers: Modifiers) -> Bits:
     """The part of a register that ``op_sel`` (or ``byte_sel``) names, in its low bits."""
     if size % 32 == 0:
         return block
@@ -97,11 +97,11 @@ def _randoms(seed: Bits, count: int) -> Lanes:
 
 def _values(block: Bits, source: str, count: int) -> Lanes:
     element = ELEMENTS[source]
-    return element.decode(items(block, element.bits)[:, :count])
+    return element.decode(unpack_codes(block, element.bits)[:, :count])
 
 
 def _narrowing(
-    form: Format, source: str, count: int, *, scaled: bool, random: bool
+    form: MinifloatFormat, source: str, count: int, *, scaled: bool, random: bool
 ) -> Callable[..., Bits]:
     """``count`` values of each source, those of two in turn."""
 
@@ -114,43 +114,45 @@ def _narrowing(
         if factor is not None:
             values = values / factor
         if seed is None:
-            codes = form.nearest(values)
+            codes = form.round_nearest(values)
         else:
-            codes = form.stochastic(values, _randoms(seed, values.shape[1]))
-        return _placed(codes, form.bits, old, modifiers)
+            codes = form.round_stochastic(values, _randoms(seed, values.shape[1]))
+        return _insert_codes(codes, form.bits, old, modifiers)
 
     return compute
 
 
 def _widening(element: Element, result: str, count: int, *, scaled: bool) -> Callable[..., Bits]:
     def compute(block: Bits, *rest: Bits, modifiers: Modifiers) -> Bits:
-        part = _part(block, element.bits * count, modifiers)
-        values = element.decode(items(part, element.bits)[:, :count])
+        part = _extract_part(block, element.bits * count, modifiers)
+        values = element.decode(unpack_codes(part, element.bits)[:, :count])
         if scaled:
             values = values * _factor(rest[0])
-        codes = encoded(values, result)
-        return _placed(codes, ELEMENTS[result].bits, rest[-1], modifiers)
+        codes = encode_values(values, result)
+        return _insert_codes(codes, ELEMENTS[result].bits, rest[-1], modifiers)
 
     return compute
 
 
-def _plain(
-    formats: Mapping[str, Format], elements: Mapping[str, Element], processors: tuple[str, ...]
-) -> Iterator[Block]:
+def _unscaled_rows(
+    formats: Mapping[str, MinifloatFormat],
+    elements: Mapping[str, Element],
+    processors: tuple[str, ...],
+) -> Iterator[BlockRow]:
     """Without scale: since gfx942."""
     for name in _EIGHT:
         form, element = formats[name], elements[name]
         nearest = _narrowing(form, "f32", 1, scaled=False, random=False)
-        yield Block(f"v_cvt_pk_{name}_f32", 1, (1, 1), nearest, True, processors)
+        yield BlockRow(f"v_cvt_pk_{name}_f32", 1, (1, 1), nearest, True, processors)
         stochastic = _narrowing(form, "f32", 1, scaled=False, random=True)
-        yield Block(f"v_cvt_sr_{name}_f32", 1, (1, 1), stochastic, True, processors)
+        yield BlockRow(f"v_cvt_sr_{name}_f32", 1, (1, 1), stochastic, True, processors)
         if processors == _OCP:
             one, two = (_widening(element, "f32", count, scaled=False) for count in (1, 2))
-            yield Block(f"v_cvt_f32_{name}", 1, (1,), one, True, ("gfx12",))
-            yield Block(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, ("gfx12",))
+            yield BlockRow(f"v_cvt_f32_{name}", 1, (1,), one, True, ("gfx12",))
+            yield BlockRow(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, ("gfx12",))
 
 
-def _scaled() -> Iterator[Block]:
+def _scaled_rows() -> Iterator[BlockRow]:
     """gfx950's."""
     for name in _EIGHT:
         yield from _scaled_eight(name)
@@ -159,11 +161,13 @@ def _scaled() -> Iterator[Block]:
         yield from _scaled_six(name)
 
 
-def _row(name: str, results: int, sources: tuple[int, ...], compute: Callable[..., Bits]) -> Block:
-    return Block(f"v_cvt_scalef32_{name}", results, sources, compute, True, _OCP9)
+def _row(
+    name: str, results: int, sources: tuple[int, ...], compute: Callable[..., Bits]
+) -> BlockRow:
+    return BlockRow(f"v_cvt_scalef32_{name}", results, sources, compute, True, _OCP9)
 
 
-def _scaled_eight(name: str) -> Iterator[Block]:
+def _scaled_eight(name: str) -> Iterator[BlockRow]:
     form, element = FORMATS[name], ELEMENTS[name]
     yield _row(
         f"pk_{name}_f32", 1, (1, 1, 1), _narrowing(form, "f32", 1, scaled=True, random=False)
@@ -180,7 +184,7 @@ def _scaled_eight(name: str) -> Iterator[Block]:
             yield _row(f"{source}_{name}", 1, (1, 1), _widening(element, source, 1, scaled=True))
 
 
-def _scaled_four() -> Iterator[Block]:
+def _scaled_four() -> Iterator[BlockRow]:
     form, element = FORMATS["fp4"], ELEMENTS["fp4"]
     for source in _SOURCES:
         wide = source == "f32"
@@ -192,7 +196,7 @@ def _scaled_four() -> Iterator[Block]:
         yield _row(f"pk_{source}_fp4", 2 if wide else 1, (1, 1), pair)
 
 
-def _scaled_six(name: str) -> Iterator[Block]:
+def _scaled_six(name: str) -> Iterator[BlockRow]:
     form, element = FORMATS[name], ELEMENTS[name]
     two = _narrowing(form, "f32", 16, scaled=True, random=False)
     yield _row(f"2xpk16_{name}_f32", 6, (16, 16, 1), two)
@@ -230,15 +234,15 @@ def _pair(element: Element) -> Callable[[Lanes], Lanes]:
     return compute
 
 
-def _selected() -> Iterator[Alu]:
+def _sdwa_rows() -> Iterator[AluRow]:
     """Those whose byte or half SDWA selects: GFX9."""
     for elements, processors in ((FNUZ, _FNUZ), (ELEMENTS, _OCP9)):
         for name in _EIGHT:
             element = elements[name]
-            yield Alu(
+            yield AluRow(
                 f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), _byte(element), processors=processors
             )
-            yield Alu(
+            yield AluRow(
                 f"v_cvt_pk_f32_{name}",
                 (Type.B64,),
                 (Type.B32,),
@@ -248,11 +252,11 @@ def _selected() -> Iterator[Alu]:
 
 
 ROWS = (
-    *_selected(),
-    Alu("v_prng_b32", (Type.U32,), (Type.U32,), _next_random, processors=_OCP9),
+    *_sdwa_rows(),
+    AluRow("v_prng_b32", (Type.U32,), (Type.U32,), _next_random, processors=_OCP9),
 )
 BLOCK_ROWS = (
-    *_plain(FNUZ_FORMATS, FNUZ, _FNUZ),
-    *_plain(FORMATS, ELEMENTS, _OCP),
-    *_scaled(),
+    *_unscaled_rows(FNUZ_FORMATS, FNUZ, _FNUZ),
+    *_unscaled_rows(FORMATS, ELEMENTS, _OCP),
+    *_scaled_rows(),
 )

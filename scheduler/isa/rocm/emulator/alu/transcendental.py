@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
 
 _NORMAL = np.float32(2.0**-126)
 # Sine and cosine take revolutions up to this.
@@ -58,7 +58,7 @@ def _flushed(values: Lanes) -> Lanes:
     return np.where(np.abs(values) < _NORMAL, np.copysign(np.float32(0), values), values)
 
 
-def single(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
+def f32_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
     """Of f32 without denormals."""
 
     def compute(a: Lanes) -> Lanes:
@@ -67,7 +67,7 @@ def single(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
     return compute
 
 
-def half(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
+def f16_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
     """Of f16, by way of float64."""
 
     def compute(a: Lanes) -> Lanes:
@@ -77,21 +77,21 @@ def half(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
     return compute
 
 
-def _rows() -> Iterator[Alu]:
+def _rows() -> Iterator[AluRow]:
     f16, f32, f64 = (Type.F16,), (Type.F32,), (Type.F64,)
     for name, function in _FUNCTIONS:
-        of_single: Callable[..., Any] = single(function)
-        yield Alu(f"v_{name}_f16", f16, f16, half(function))
-        yield Alu(f"v_{name}_f32", f32, f32, of_single)
-        yield Alu(f"v_{name}_legacy_f32", f32, f32, of_single)
+        of_single: Callable[..., Any] = f32_variant(function)
+        yield AluRow(f"v_{name}_f16", f16, f16, f16_variant(function))
+        yield AluRow(f"v_{name}_f32", f32, f32, of_single)
+        yield AluRow(f"v_{name}_legacy_f32", f32, f32, of_single)
         if name in ("rcp", "rsq", "sqrt"):
-            yield Alu(f"v_{name}_f64", f64, f64, function)
-            yield Alu(f"v_s_{name}_f32", f32, f32, of_single)
-            yield Alu(f"v_s_{name}_f16", f16, f16, half(function))
+            yield AluRow(f"v_{name}_f64", f64, f64, function)
+            yield AluRow(f"v_s_{name}_f32", f32, f32, of_single)
+            yield AluRow(f"v_s_{name}_f16", f16, f16, f16_variant(function))
         elif name in ("exp", "log"):
-            yield Alu(f"v_s_{name}_f32", f32, f32, of_single)
-            yield Alu(f"v_s_{name}_f16", f16, f16, half(function))
-    yield Alu("v_rcp_iflag_f32", f32, f32, single(_reciprocal))
+            yield AluRow(f"v_s_{name}_f32", f32, f32, of_single)
+            yield AluRow(f"v_s_{name}_f16", f16, f16, f16_variant(function))
+    yield AluRow("v_rcp_iflag_f32", f32, f32, f32_variant(_reciprocal))
 
 
 ROWS = tuple(_rows())

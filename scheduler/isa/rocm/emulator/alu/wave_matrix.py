@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, Element, items
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, Element, unpack_codes
 from scheduler.isa.rocm.emulator.alu.matrix import Product
 from scheduler.isa.rocm.emulator.alu.matrix_layouts import wmma_input, wmma_result
-from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Lanes, Modifiers
+from scheduler.isa.rocm.emulator.alu.row import Bits, BlockRow, Lanes, Modifiers
 
 _FLOATS = ("f16", "bf16")
 
@@ -30,7 +30,7 @@ def _flags(modifiers: Modifiers, name: str) -> tuple[int, ...]:
 
 def _operand(block: Bits, element: Element, low: int, high: int) -> Lanes:
     """Values of A or B, of each register's halves the lower and the upper ones negated."""
-    values = element.decode(items(block, element.bits))
+    values = element.decode(unpack_codes(block, element.bits))
     if element.bits == 16 and (low or high):
         signs = np.where(np.arange(values.shape[1]) % 2, -1.0 if high else 1, -1.0 if low else 1)
         values = values * signs[:, None]
@@ -47,10 +47,10 @@ def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits
             # neg_lo says which of A and B are signed.
             signed = [ELEMENTS[f"{'i' if flag else 'u'}{name}"] for flag in low[:2]]
             left, right = (
-                each.decode(items(block, each.bits))
+                each.decode(unpack_codes(block, each.bits))
                 for each, block in zip(signed, (a, b), strict=True)
             )
-            return product.of(left, right, c)
+            return product.multiply(left, right, c)
         elements = [ELEMENTS[each] for each in name.split("_")]
         left = _operand(a, elements[0], low[0], high[0])
         right = _operand(b, elements[-1], low[1], high[1])
@@ -58,7 +58,7 @@ def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits
             c = c & np.uint32(0x7FFFFFFF)
         if low[2]:
             c = c ^ np.uint32(0x80000000)
-        return product.of(left, right, c)
+        return product.multiply(left, right, c)
 
     return compute
 
@@ -73,11 +73,11 @@ def _narrow(name: str, generation: int) -> Callable[..., Bits]:
         left = _operand(a, ELEMENTS[name], low[0], high[0])
         right = _operand(b, ELEMENTS[name], low[1], high[1])
         if generation == 12:
-            return product.of(left, right, c)
+            return product.multiply(left, right, c)
         upper = np.uint32(16 * _flags(modifiers, "op_sel")[2])
         halves = (c >> upper) & np.uint32(0xFFFF)
         pairs = halves[:, ::2] | (halves[:, 1::2] << np.uint32(16))
-        result = items(product.of(left, right, pairs), 16)
+        result = unpack_codes(product.multiply(left, right, pairs), 16)
         kept = c & ~(np.uint32(0xFFFF) << upper)
         return np.asarray(kept | (result.astype(np.uint32) << upper), dtype=np.uint32)
 
@@ -86,8 +86,8 @@ def _narrow(name: str, generation: int) -> Callable[..., Bits]:
 
 def _row(
     text: str, generation: int, inputs: int, results: int, compute: Callable[..., Bits]
-) -> Block:
-    return Block(
+) -> BlockRow:
+    return BlockRow(
         f"v_wmma_{text}",
         results,
         (inputs, inputs, results),
@@ -96,7 +96,7 @@ def _row(
     )
 
 
-def _rows(generation: int) -> Iterator[Block]:
+def _rows(generation: int) -> Iterator[BlockRow]:
     """Registers are those of waves of 32 lanes."""
     share = 1 if generation == 11 else 2
     for element in _FLOATS:

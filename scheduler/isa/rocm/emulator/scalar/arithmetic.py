@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 
 from scheduler.isa.rocm.emulator.alu.row import Type
-from scheduler.isa.rocm.emulator.scalar.row import Scalar
+from scheduler.isa.rocm.emulator.scalar.row import ScalarRow
 
 _M32 = 0xFFFF_FFFF
 _M64 = 0xFFFF_FFFF_FFFF_FFFF
@@ -93,15 +93,15 @@ def _compare(function: Callable[[int, int], bool]) -> Callable[[int, int], int]:
     return lambda a, b: int(function(a, b))
 
 
-def _compares() -> tuple[Scalar, ...]:
+def _compares() -> tuple[ScalarRow, ...]:
     rows = []
     for name, function in _COMPARED.items():
         compute = _compare(function)
         for word, kind, short in (("i32", I32, I16), ("u32", U32, U16)):
-            rows.append(Scalar(f"s_cmp_{name}_{word}", None, (kind, kind), compute, sets=True))
-            rows.append(Scalar(f"s_cmpk_{name}_{word}", None, (kind, short), compute, sets=True))
+            rows.append(ScalarRow(f"s_cmp_{name}_{word}", None, (kind, kind), compute, sets=True))
+            rows.append(ScalarRow(f"s_cmpk_{name}_{word}", None, (kind, short), compute, sets=True))
         if name in ("eq", "lg"):
-            rows.append(Scalar(f"s_cmp_{name}_u64", None, (U64, U64), compute, sets=True))
+            rows.append(ScalarRow(f"s_cmp_{name}_u64", None, (U64, U64), compute, sets=True))
     return tuple(rows)
 
 
@@ -117,62 +117,70 @@ def _absolute(a: int) -> int:
     return abs(a)
 
 
-ROWS: tuple[Scalar, ...] = (
+ROWS: tuple[ScalarRow, ...] = (
     *_compares(),
-    Scalar("s_add_u32", U32, (U32, U32), _add, sets=True),
-    Scalar("s_sub_u32", U32, (U32, U32), _subtract, sets=True),
-    Scalar("s_add_i32", I32, (I32, I32), _add_signed, sets=True),
-    Scalar("s_sub_i32", I32, (I32, I32), _subtract_signed, sets=True),
-    Scalar("s_addc_u32", U32, (U32, U32), _add_carry, sets=True, reads=True),
-    Scalar("s_subb_u32", U32, (U32, U32), _subtract_borrow, sets=True, reads=True),
-    Scalar("s_addk_i32", I32, (I32, I16), _add_signed, sets=True, accumulates=True),
-    Scalar("s_mulk_i32", I32, (I32, I16), operator.mul, accumulates=True),
-    Scalar("s_add_nc_u64", U64, (U64, U64), operator.add),
-    Scalar("s_sub_nc_u64", U64, (U64, U64), operator.sub),
-    Scalar("s_add_u64", U64, (U64, U64), operator.add),
-    Scalar("s_sub_u64", U64, (U64, U64), operator.sub),
-    Scalar("s_mul_u64", U64, (U64, U64), operator.mul),
-    Scalar("s_mul_i32", I32, (I32, I32), operator.mul),
-    Scalar("s_mul_hi_u32", U32, (U32, U32), lambda a, b: (a * b) >> 32),
-    Scalar("s_mul_hi_i32", I32, (I32, I32), lambda a, b: (a * b) >> 32),
-    Scalar("s_min_i32", I32, (I32, I32), _minimum, sets=True),
-    Scalar("s_min_u32", U32, (U32, U32), _minimum, sets=True),
-    Scalar("s_max_i32", I32, (I32, I32), _maximum, sets=True),
-    Scalar("s_max_u32", U32, (U32, U32), _maximum, sets=True),
+    ScalarRow("s_add_u32", U32, (U32, U32), _add, sets=True),
+    ScalarRow("s_sub_u32", U32, (U32, U32), _subtract, sets=True),
+    ScalarRow("s_add_i32", I32, (I32, I32), _add_signed, sets=True),
+    ScalarRow("s_sub_i32", I32, (I32, I32), _subtract_signed, sets=True),
+    ScalarRow("s_addc_u32", U32, (U32, U32), _add_carry, sets=True, reads=True),
+    ScalarRow("s_subb_u32", U32, (U32, U32), _subtract_borrow, sets=True, reads=True),
+    ScalarRow("s_addk_i32", I32, (I32, I16), _add_signed, sets=True, accumulates=True),
+    ScalarRow("s_mulk_i32", I32, (I32, I16), operator.mul, accumulates=True),
+    ScalarRow("s_add_nc_u64", U64, (U64, U64), operator.add),
+    ScalarRow("s_sub_nc_u64", U64, (U64, U64), operator.sub),
+    ScalarRow("s_add_u64", U64, (U64, U64), operator.add),
+    ScalarRow("s_sub_u64", U64, (U64, U64), operator.sub),
+    ScalarRow("s_mul_u64", U64, (U64, U64), operator.mul),
+    ScalarRow("s_mul_i32", I32, (I32, I32), operator.mul),
+    ScalarRow("s_mul_hi_u32", U32, (U32, U32), lambda a, b: (a * b) >> 32),
+    ScalarRow("s_mul_hi_i32", I32, (I32, I32), lambda a, b: (a * b) >> 32),
+    ScalarRow("s_min_i32", I32, (I32, I32), _minimum, sets=True),
+    ScalarRow("s_min_u32", U32, (U32, U32), _minimum, sets=True),
+    ScalarRow("s_max_i32", I32, (I32, I32), _maximum, sets=True),
+    ScalarRow("s_max_u32", U32, (U32, U32), _maximum, sets=True),
     *(
-        Scalar(f"s_lshl{shift}_add_u32", U32, (U32, U32), _shift_add(shift), sets=True)
+        ScalarRow(f"s_lshl{shift}_add_u32", U32, (U32, U32), _shift_add(shift), sets=True)
         for shift in (1, 2, 3, 4)
     ),
-    Scalar("s_abs_i32", I32, (I32,), _nonzero(_absolute, _M32), sets=True),
-    Scalar("s_absdiff_i32", I32, (I32, I32), _nonzero(lambda a, b: abs(a - b), _M32), sets=True),
+    ScalarRow("s_abs_i32", I32, (I32,), _nonzero(_absolute, _M32), sets=True),
+    ScalarRow("s_absdiff_i32", I32, (I32, I32), _nonzero(lambda a, b: abs(a - b), _M32), sets=True),
     *(
-        Scalar(f"s_lshl_b{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a << (b & (n - 1)), m), True)
+        ScalarRow(
+            f"s_lshl_b{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a << (b & (n - 1)), m), True
+        )
         for n, u, m in ((32, U32, _M32), (64, U64, _M64))
     ),
     *(
-        Scalar(f"s_lshr_b{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a >> (b & (n - 1)), m), True)
+        ScalarRow(
+            f"s_lshr_b{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a >> (b & (n - 1)), m), True
+        )
         for n, u, m in ((32, U32, _M32), (64, U64, _M64))
     ),
     *(
-        Scalar(f"s_ashr_i{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a >> (b & (n - 1)), m), True)
+        ScalarRow(
+            f"s_ashr_i{n}", u, (u, U32), _nonzero(lambda a, b, n=n: a >> (b & (n - 1)), m), True
+        )
         for n, u, m in ((32, I32, _M32), (64, I64, _M64))
     ),
     *(
-        Scalar(f"s_bfe_u{n}", u, (u, U32), _nonzero(lambda a, b, n=n: _field(a, b, n), m), True)
+        ScalarRow(f"s_bfe_u{n}", u, (u, U32), _nonzero(lambda a, b, n=n: _field(a, b, n), m), True)
         for n, u, m in ((32, U32, _M32), (64, U64, _M64))
     ),
     *(
-        Scalar(
+        ScalarRow(
             f"s_bfe_i{n}", u, (u, U32), _nonzero(lambda a, b, n=n: _signed_field(a, b, n), m), True
         )
         for n, u, m in ((32, U32, _M32), (64, U64, _M64))
     ),
-    Scalar("s_bfm_b32", B32, (U32, U32), lambda width, at: _mask_of(width, at, 32)),
-    Scalar("s_bfm_b64", B64, (U32, U32), lambda width, at: _mask_of(width, at, 64)),
-    Scalar("s_cselect_b32", B32, (B32, B32), lambda a, b, scc: a if scc else b, reads=True),
-    Scalar("s_cselect_b64", B64, (B64, B64), lambda a, b, scc: a if scc else b, reads=True),
+    ScalarRow("s_bfm_b32", B32, (U32, U32), lambda width, at: _mask_of(width, at, 32)),
+    ScalarRow("s_bfm_b64", B64, (U32, U32), lambda width, at: _mask_of(width, at, 64)),
+    ScalarRow("s_cselect_b32", B32, (B32, B32), lambda a, b, scc: a if scc else b, reads=True),
+    ScalarRow("s_cselect_b64", B64, (B64, B64), lambda a, b, scc: a if scc else b, reads=True),
     *(
-        Scalar(name, kind, (kind, given), lambda old, a, scc: a if scc else old, False, True, True)
+        ScalarRow(
+            name, kind, (kind, given), lambda old, a, scc: a if scc else old, False, True, True
+        )
         for name, kind, given in (
             ("s_cmov_b32", B32, B32),
             ("s_cmov_b64", B64, B64),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduler.isa.rocm.emulator.alu.row import Type
-from scheduler.isa.rocm.emulator.scalar.row import Scalar
+from scheduler.isa.rocm.emulator.scalar.row import ScalarRow
 
 I16, U32, I32, B32, B64 = Type.I16, Type.U32, Type.I32, Type.B32, Type.B64
 _WIDTHS = ((32, B32, 0xFFFF_FFFF), (64, B64, 0xFFFF_FFFF_FFFF_FFFF))
@@ -70,52 +70,56 @@ def _packed(low: int, high: int) -> Callable[[int, int], int]:
     return lambda a, b: (a >> low & 0xFFFF) | (b >> high & 0xFFFF) << 16
 
 
-def _logic() -> tuple[Scalar, ...]:
+def _logic() -> tuple[ScalarRow, ...]:
     return tuple(
-        Scalar(f"s_{name}_b{bits}", kind, (kind, kind), _nonzero(function, mask), sets=True)
+        ScalarRow(f"s_{name}_b{bits}", kind, (kind, kind), _nonzero(function, mask), sets=True)
         for name, function in LOGIC.items()
         for bits, kind, mask in _WIDTHS
     )
 
 
-def _sized() -> tuple[Scalar, ...]:
+def _sized() -> tuple[ScalarRow, ...]:
     rows = []
     for bits, kind, mask in _WIDTHS:
         rows += [
-            Scalar(f"s_mov_b{bits}", kind, (kind,), lambda a: a),
-            Scalar(f"s_not_b{bits}", kind, (kind,), _nonzero(lambda a: ~a, mask), sets=True),
-            Scalar(
+            ScalarRow(f"s_mov_b{bits}", kind, (kind,), lambda a: a),
+            ScalarRow(f"s_not_b{bits}", kind, (kind,), _nonzero(lambda a: ~a, mask), sets=True),
+            ScalarRow(
                 f"s_wqm_b{bits}",
                 *(kind, (kind,), _nonzero(lambda a, n=bits: _whole_quads(a, n), mask)),
                 sets=True,
             ),
-            Scalar(
+            ScalarRow(
                 f"s_quadmask_b{bits}",
                 *(kind, (kind,), _nonzero(lambda a, n=bits: _quads(a, n), mask)),
                 sets=True,
             ),
-            Scalar(f"s_brev_b{bits}", kind, (kind,), lambda a, n=bits: _reverse(a, n)),
-            Scalar(f"s_bcnt0_i32_b{bits}", I32, (kind,), _nonzero(_zeros(bits), mask), sets=True),
-            Scalar(f"s_bcnt1_i32_b{bits}", I32, (kind,), _nonzero(int.bit_count, mask), sets=True),
-            Scalar(f"s_ff0_i32_b{bits}", I32, (kind,), lambda a, m=mask: _first_one(a ^ m)),
-            Scalar(f"s_ff1_i32_b{bits}", I32, (kind,), _first_one),
-            Scalar(f"s_flbit_i32_b{bits}", I32, (kind,), lambda a, n=bits: _leading(a, n)),
-            Scalar(
+            ScalarRow(f"s_brev_b{bits}", kind, (kind,), lambda a, n=bits: _reverse(a, n)),
+            ScalarRow(
+                f"s_bcnt0_i32_b{bits}", I32, (kind,), _nonzero(_zeros(bits), mask), sets=True
+            ),
+            ScalarRow(
+                f"s_bcnt1_i32_b{bits}", I32, (kind,), _nonzero(int.bit_count, mask), sets=True
+            ),
+            ScalarRow(f"s_ff0_i32_b{bits}", I32, (kind,), lambda a, m=mask: _first_one(a ^ m)),
+            ScalarRow(f"s_ff1_i32_b{bits}", I32, (kind,), _first_one),
+            ScalarRow(f"s_flbit_i32_b{bits}", I32, (kind,), lambda a, n=bits: _leading(a, n)),
+            ScalarRow(
                 f"s_bitset0_b{bits}",
                 *(kind, (kind, U32), lambda old, a, n=bits: old & ~(1 << (a & (n - 1)))),
                 accumulates=True,
             ),
-            Scalar(
+            ScalarRow(
                 f"s_bitset1_b{bits}",
                 *(kind, (kind, U32), lambda old, a, n=bits: old | 1 << (a & (n - 1))),
                 accumulates=True,
             ),
-            Scalar(
+            ScalarRow(
                 f"s_bitcmp0_b{bits}",
                 *(None, (kind, U32), lambda a, b, n=bits: 1 - (a >> (b & (n - 1)) & 1)),
                 sets=True,
             ),
-            Scalar(
+            ScalarRow(
                 f"s_bitcmp1_b{bits}",
                 *(None, (kind, U32), lambda a, b, n=bits: a >> (b & (n - 1)) & 1),
                 sets=True,
@@ -136,17 +140,17 @@ def _sign_extended(bits: int) -> Callable[[int], int]:
     return compute
 
 
-ROWS: tuple[Scalar, ...] = (
+ROWS: tuple[ScalarRow, ...] = (
     *_logic(),
     *_sized(),
-    Scalar("s_movk_i32", I32, (I16,), lambda a: a),
-    Scalar("s_flbit_i32", I32, (B32,), lambda a: _leading_signs(a, 32)),
-    Scalar("s_flbit_i32_i64", I32, (B64,), lambda a: _leading_signs(a, 64)),
-    Scalar("s_sext_i32_i8", I32, (B32,), _sign_extended(8)),
-    Scalar("s_sext_i32_i16", I32, (B32,), _sign_extended(16)),
-    Scalar("s_bitreplicate_b64_b32", B64, (B32,), _replicate),
-    Scalar("s_pack_ll_b32_b16", B32, (B32, B32), _packed(0, 0)),
-    Scalar("s_pack_lh_b32_b16", B32, (B32, B32), _packed(0, 16)),
-    Scalar("s_pack_hl_b32_b16", B32, (B32, B32), _packed(16, 0)),
-    Scalar("s_pack_hh_b32_b16", B32, (B32, B32), _packed(16, 16)),
+    ScalarRow("s_movk_i32", I32, (I16,), lambda a: a),
+    ScalarRow("s_flbit_i32", I32, (B32,), lambda a: _leading_signs(a, 32)),
+    ScalarRow("s_flbit_i32_i64", I32, (B64,), lambda a: _leading_signs(a, 64)),
+    ScalarRow("s_sext_i32_i8", I32, (B32,), _sign_extended(8)),
+    ScalarRow("s_sext_i32_i16", I32, (B32,), _sign_extended(16)),
+    ScalarRow("s_bitreplicate_b64_b32", B64, (B32,), _replicate),
+    ScalarRow("s_pack_ll_b32_b16", B32, (B32, B32), _packed(0, 0)),
+    ScalarRow("s_pack_lh_b32_b16", B32, (B32, B32), _packed(0, 16)),
+    ScalarRow("s_pack_hl_b32_b16", B32, (B32, B32), _packed(16, 0)),
+    ScalarRow("s_pack_hh_b32_b16", B32, (B32, B32), _packed(16, 16)),
 )

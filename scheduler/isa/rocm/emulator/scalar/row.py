@@ -10,7 +10,7 @@ from scheduler.isa.rocm.emulator.alu.row import Type
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarRow:
     """One instruction by its oldest name. ``compute`` takes its sources as integers (signed ones
     of signed types) and gives the result, of which as many bits as ``result`` has are kept.
 

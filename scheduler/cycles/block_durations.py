@@ -1,0 +1,71 @@
+"""How long each block of a launch is, by some that were run.
+
+Where blocks differ (the rows of a causal attention), their lengths go with their place in the grid:
+along one of its axes, which is a division of the block's number. Of all divisions that which agrees
+with every block that was run is taken; without one, the length of the nearest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+UNIFORM_TOLERANCE = 0.03  # blocks that differ by less count as equal
+_FIT_TOLERANCE = 0.02  # of the range of lengths
+_GOLDEN = 0.6180339887498949
+
+Durations = npt.NDArray[np.float64]
+
+
+def sample_blocks(blocks: int, count: int) -> list[int]:
+    """Blocks to run: the first, the last, and ``count`` spread between them so that no axis of the
+    grid has all of them at one place."""
+    spread = {int((number * _GOLDEN) % 1 * blocks) for number in range(1, count + 1)}
+    return sorted({0, blocks - 1, *spread})
+
+
+def is_uniform(found: Mapping[int, float]) -> bool:
+    """Whether blocks of these lengths are equal."""
+    return min(found.values()) >= (1 - UNIFORM_TOLERANCE) * max(found.values())
+
+
+def representative_blocks(found: Mapping[int, float], blocks: int) -> set[int]:
+    """Which blocks that were run stand for the others: all, or all but the last where that alone is
+    unlike them, cut off by the end of the data."""
+    inside = {number: length for number, length in found.items() if number != blocks - 1}
+    if inside and not is_uniform(found) and is_uniform(inside):
+        return set(inside)
+    return set(found)
+
+
+def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations, bool]:
+    """Of all blocks, and whether a division of their numbers says it."""
+    if is_uniform(found):
+        return np.full(blocks, sum(found.values()) / len(found)), True
+    numbers = np.array(sorted(found), np.int64)
+    values = np.array([found[number] for number in numbers.tolist()])
+    every = np.arange(blocks)
+    best: tuple[float, Durations] | None = None
+    for period in _divisors(blocks):
+        for place, along in (
+            (numbers % period, every % period),
+            (numbers // period, every // period),
+        ):
+            if len(set(place.tolist())) < min(3, len(numbers)):
+                continue
+            slope, start = np.polyfit(place, values, 1)
+            off = float(np.abs(start + slope * place - values).max())
+            if best is None or off < best[0]:
+                best = off, np.maximum(start + slope * along, values.min() / 2)
+    if best is not None and best[0] <= _FIT_TOLERANCE * float(np.ptp(values)):
+        return best[1], True
+    nearest = np.abs(every[:, None] - numbers[None, :]).argmin(axis=1)
+    return values[nearest], False
+
+
+def _divisors(blocks: int) -> list[int]:
+    """Those that may be an axis of the grid."""
+    small = [n for n in range(1, int(blocks**0.5) + 1) if blocks % n == 0]
+    return sorted({*small, *(blocks // n for n in small)} - {1})

@@ -1,0 +1,96 @@
+"""Coalescing: how many cache lines a wave's access to memory touches, and what of them it uses.
+
+The address unit merges the lanes' addresses into requests for cache lines (64 bytes on MI200, 128
+on MI300 and later and on RDNA: ROCm Compute Profiler, "Vector L1 cache"; RDNA white paper). The
+cache hands over ``transfer`` bytes a cycle, so an access keeps it for as many cycles as it touches
+pieces of that size. What a store does not fill of its pieces of 64 bytes is written with a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.trace import Access
+
+_STORE_UNIT = 64  # bytes of a write request: ROCm Compute Profiler, "L2 cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One access of one wave. ``lines`` are numbers of cache lines, ``pieces`` how many cycles the
+    cache hands over data; bytes are those that the lanes touch (each counts once), and those of
+    the lines (stores: of the pieces) that must be moved for them."""
+
+    lines: tuple[int, ...]
+    pieces: int
+    bytes_used: int
+    bytes_moved: int
+
+    @property
+    def requests(self) -> int:
+        return len(self.lines)
+
+
+def transfers(
+    accesses: Sequence[Access], *, line: int, transfer: int, stores: bool
+) -> list[Transfer]:
+    """Each of some accesses of one instruction, in their order."""
+    found: list[Transfer | None] = [None] * len(accesses)
+    alike: dict[tuple[int, int], list[int]] = {}
+    for position, access in enumerate(accesses):
+        alike.setdefault((len(access.addresses), access.bytes), []).append(position)
+    for (lanes, width), positions in alike.items():
+        if lanes == 0:
+            nothing = Transfer((), 0, 0, 0)
+            for position in positions:
+                found[position] = nothing
+            continue
+        addresses = np.sort(np.stack([accesses[at].addresses for at in positions]), axis=1)
+        for position, one in zip(
+            positions, _coalesce(addresses, width, line, transfer, stores), strict=True
+        ):
+            found[position] = one
+    return [one for one in found if one is not None]
+
+
+def _coalesce(
+    addresses: npt.NDArray[np.int64], width: int, line: int, transfer: int, stores: bool
+) -> list[Transfer]:
+    """For sorted addresses [n, lanes] of ``width`` bytes each."""
+    lines, is_line = _touched_units(addresses, width, line)
+    _, is_piece = _touched_units(addresses, width, transfer)
+    steps = np.diff(addresses, axis=1)
+    used = np.minimum(steps, width).sum(axis=1) + width
+    pieces = is_piece.sum(axis=1)
+    if stores:
+        _, is_stored = _touched_units(addresses, width, _STORE_UNIT)
+        moved = is_stored.sum(axis=1) * _STORE_UNIT
+    else:
+        moved = is_line.sum(axis=1) * line
+    return [
+        Transfer(tuple(row[new].tolist()), int(piece), int(bytes_used), int(bytes_moved))
+        for row, new, piece, bytes_used, bytes_moved in zip(
+            lines, is_line, pieces, used, moved, strict=True
+        )
+    ]
+
+
+def _touched_units(
+    addresses: npt.NDArray[np.int64], width: int, unit: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Numbers of the units of memory that each access touches [n, m], and which of them come for
+    the first time in their row."""
+    first, last = addresses // unit, (addresses + width - 1) // unit
+    if (last > first).any():
+        reach = int((last - first).max())
+        pieces = [np.minimum(first + step, last) for step in range(reach + 1)]
+        numbers = np.sort(np.concatenate(pieces, axis=1), axis=1)
+    else:
+        numbers = first
+    new = np.ones(numbers.shape, np.bool_)
+    new[:, 1:] = numbers[:, 1:] != numbers[:, :-1]
+    return numbers, new

@@ -1,0 +1,138 @@
+"""The table of the model's constants as people read it: the end of docs/model.md.
+
+    python -m scheduler.cycles.constants_table [--check]
+
+writes it anew from ``constants.py``; what stands before its heading is kept. ``--check`` writes
+nothing and exits with 1 where the table is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from scheduler.cycles import constants
+from scheduler.cycles.constants import TARGETS, Constant, machine
+from scheduler.targets import find
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "model.md"
+HEADING = "## Constants"
+ESTIMATE = "estimate"
+
+MEANINGS: Mapping[str, str] = {
+    "cadence": "a SIMD looks at its waves every",
+    "vector": "a vector instruction keeps its pipe",
+    "vector_latency": "until the result of a vector instruction may be read",
+    "transcendental": "a transcendental one keeps the vector pipe (exp, log, sqrt, sin)",
+    "double": "one of double precision keeps it",
+    "quarter": "one of a quarter of the rate keeps it (32-bit integer products)",
+    "matrix_read": "until others may read the result of a matrix instruction",
+    "matrix_chain": "until the next matrix instruction may add to it",
+    "scalar": "a scalar instruction keeps its pipe",
+    "branch": "a taken branch holds its wave",
+    "barrier": "a barrier opens",
+    "block_start": "a block begins where another one ended",
+    "lds_latency": "an LDS access, without conflicts and queue",
+    "lds_port": "width of an LDS port",
+    "lds_queue": "work that waits before an LDS port at most",
+    "address": "a vector memory instruction keeps the address unit",
+    "l1_bytes_cycle": "L1 gives",
+    "l1_latency": "latency of L1",
+    "l2_bytes_cycle": "L2 gives",
+    "l2_latency": "latency of L2",
+    "memory_latency": "latency of memory",
+    "memory_queue": "work that waits before the address unit at most",
+    "memory_share": "share of the board's bandwidth that is reached",
+    "last_level_bytes_s": "Infinity Cache gives",
+    "scalar_latency": "latency of scalar loads",
+    "fetch_latency": "latency of fetching code",
+    "fetch_ahead": "code that is fetched ahead",
+    "launch_us": "from one launch to the next; never part of a modelled time",
+    "matrix_clock": "clock while the matrix pipes are busy",
+}
+
+
+def constant_rows() -> Iterator[tuple[str, tuple[str, ...], Constant]]:
+    """Each constant with the targets that have it so, in the order of ``Machine``."""
+    known = {target: machine(find(target)).constants() for target in TARGETS}
+    for name in known[TARGETS[0]]:
+        alike: dict[Constant, list[str]] = {}
+        for target in TARGETS:
+            alike.setdefault(known[target][name], []).append(target)
+        for constant, targets in alike.items():
+            yield name, tuple(targets), constant
+
+
+def render_section() -> str:
+    """The part of docs/model.md from its heading on."""
+    found = list(constant_rows())
+    without = sum(constant.source.startswith(ESTIMATE) for _, _, constant in found)
+    return "\n".join(
+        (
+            HEADING,
+            "",
+            "Written by `python -m scheduler.cycles.constants_table` from"
+            " `scheduler/cycles/constants.py`. Cycles are those of the compute unit's clock. A"
+            " constant with a range has a value at the end that makes kernels fast, in the middle, and at the slow end; a time's band"
+            " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
+            " boards are AMD's own (`scheduler/targets/amd_boards.py`), cycles of matrix"
+            f" instructions in `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"
+            f" are called an *{ESTIMATE}*: no document or measurement that could be named stands"
+            " behind their values.",
+            "",
+            "| constant | what | targets | fast | middle | slow | unit | source |",
+            "|---|---|---|--:|--:|--:|---|---|",
+            *(_line(*row) for row in found),
+            "",
+            "Sources, as the rows name them:",
+            "",
+            *_sources(),
+            "",
+        )
+    )
+
+
+def _line(name: str, targets: tuple[str, ...], constant: Constant) -> str:
+    values = map(_number, (constant.fast, constant.mid, constant.slow))
+    source = re.sub(rf"^{ESTIMATE}\b", f"*{ESTIMATE}*", constant.source)
+    whose = "all" if targets == TARGETS else ", ".join(targets)
+    cells = (f"`{name}`", MEANINGS[name], whose, *values, constant.unit, source)
+    return f"| {' | '.join(cells)} |"
+
+
+def _number(value: float) -> str:
+    return f"{value / 1e12:g}e12" if value >= 1e12 else f"{value:.4g}"
+
+
+def _sources() -> Iterator[str]:
+    """The list in the docstring of ``constants``, a source a line."""
+    listed = (constants.__doc__ or "").partition("as the rows name them:")[2]
+    for one in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
+        yield f"- {' '.join(one.split())}"
+
+
+def update_document(document: str) -> str:
+    """The document with the table as it must be."""
+    return document.partition(f"{HEADING}\n")[0].rstrip() + "\n\n" + render_section()
+
+
+def main() -> int:
+    """Write the table, or check it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    there = DOCUMENT.read_text()
+    if not options.check:
+        DOCUMENT.write_text(update_document(there))
+        return 0
+    if there != update_document(there):
+        sys.stderr.write("docs/model.md: run python -m scheduler.cycles.constants_table\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

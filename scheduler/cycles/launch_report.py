@@ -1,0 +1,322 @@
+"""The report of one launch, from the runs of its unit at both ends of the constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.cycles.constants import End, Machine, Rates
+from scheduler.cycles.decode import DecodedInstruction, IssueClass
+from scheduler.cycles.device import DeviceTime
+from scheduler.cycles.paths import BlockPaths
+from scheduler.cycles.report import (
+    Band,
+    InstructionFigures,
+    Lane,
+    LaunchReport,
+    LoopFigures,
+    Pipe,
+    ResourceLimit,
+    Sharing,
+    StallReason,
+)
+from scheduler.cycles.sentence import L2_LIMIT, LAST_LEVEL_LIMIT, MEMORY_LIMIT, bottleneck_sentence
+from scheduler.isa.flow import Loop
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.targets import Board
+
+
+@dataclass(frozen=True)
+class ModelledLaunch:
+    """All that is known of a launch when its report is written."""
+
+    function: Function
+    decoded: Sequence[DecodedInstruction]
+    launch: Launch
+    board: Board
+    machine: Machine
+    rates: Rates
+    waves: int
+    resident: int
+    limiter: str
+    blocks: tuple[BlockPaths, ...]
+    weights: tuple[float, ...]
+    ends: Mapping[End, DeviceTime]
+    sharing: Sharing | None
+    notes: tuple[str, ...]
+    cut: bool
+
+
+def write_launch_report(modelled: ModelledLaunch) -> LaunchReport:
+    """Write it."""
+    middle = modelled.ends[End.MID]
+    means = _Means(middle, modelled)
+    cycles = Band(*(modelled.ends[end].cycles for end in End))
+    pipes = means.pipes()
+    time = _times(modelled, cycles, pipes[Pipe.MATRIX])
+    waits = means.waits()
+    figures = means.figures()
+    limits = _limits(modelled, means)
+    outcome = middle.outcomes[0]
+    there = modelled.board.compute_units // modelled.rates.units
+    return LaunchReport(
+        function=modelled.function.name,
+        grid=modelled.launch.grid,
+        block=modelled.launch.block,
+        waves=modelled.waves,
+        resident=modelled.resident,
+        limiter=modelled.limiter,
+        rounds=middle.rounds,
+        tail=middle.tail,
+        time_us=time,
+        cycles=cycles,
+        pipes=pipes,
+        waits=waits,
+        limits=limits,
+        instructions=figures,
+        loops=means.loops(),
+        timeline=tuple(
+            Lane(wave.block, wave.wave, wave.simd, wave.spans)
+            for wave in outcome.waves
+            if wave.spans
+        ),
+        sharing=modelled.sharing,
+        sentence=bottleneck_sentence(
+            *(modelled.function, time.mid, pipes, waits, limits, figures, middle.tail),
+            units=(min(modelled.launch.blocks, there), there),
+        ),
+        notes=modelled.notes,
+        cut=modelled.cut,
+    )
+
+
+def _times(modelled: ModelledLaunch, cycles: Band, matrix: float) -> Band:
+    """Microseconds. At the slow end the clock sinks by how busy the matrix pipes are."""
+    hertz = modelled.board.clock_mhz
+    lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.at(End.SLOW).matrix_clock)
+    return Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
+
+
+class _Means:
+    """Means over the waves of a launch, each class of blocks by how many it stands for."""
+
+    def __init__(self, time: DeviceTime, modelled: ModelledLaunch) -> None:
+        self._time, self._modelled = time, modelled
+        self._rates = modelled.rates
+        whole = sum(time.weights)
+        # What a sum over an outcome's waves counts for in the mean of one wave.
+        self._scale = [
+            weight / whole / (outcome.blocks * modelled.waves)
+            for outcome, weight in zip(time.outcomes, time.weights, strict=True)
+        ]
+        count = len(modelled.decoded)
+        self.busy = [0.0] * count
+        self.spent = [0.0] * count
+        self.executed = [0.0] * count
+        self.stalls: dict[StallReason, list[float]] = {
+            reason: [0.0] * count for reason in StallReason
+        }
+        self.pipe = dict.fromkeys(Pipe, 0.0)
+        for outcome, scale in zip(time.outcomes, self._scale, strict=True):
+            totals = outcome.totals
+            for index in range(count):
+                self.busy[index] += scale * totals.busy[index]
+                self.spent[index] += scale * totals.spent[index]
+                self.executed[index] += scale * totals.executed[index]
+            for reason, values in totals.stalls.items():
+                own = self.stalls[reason]
+                for index in range(count):
+                    own[index] += scale * values[index]
+            for pipe, value in totals.pipes.items():
+                self.pipe[pipe] += scale * value
+
+    @property
+    def all_waves(self) -> float:
+        return float(self._modelled.launch.blocks * self._modelled.waves)
+
+    def instances(self, pipe: Pipe) -> int:
+        """How many of a pipe the board has."""
+        alone = pipe in (Pipe.LDS, Pipe.MEMORY)
+        each = 1 if alone else self._rates.simds // self._rates.units
+        return each * self._modelled.board.compute_units
+
+    def pipes(self) -> dict[Pipe, float]:
+        cycles = self._time.cycles or 1.0
+        return {
+            pipe: min(1.0, self.pipe[pipe] * self.all_waves / self.instances(pipe) / cycles)
+            for pipe in Pipe
+        }
+
+    def waits(self) -> dict[StallReason, float]:
+        whole = sum(self.spent) or 1.0
+        found = {reason: sum(values) / whole for reason, values in self.stalls.items()}
+        return {reason: share for reason, share in found.items() if share > 0}
+
+    def figures(self) -> tuple[InstructionFigures, ...]:
+        found = []
+        for one in self._modelled.decoded:
+            index = one.index
+            if not self.executed[index]:
+                continue
+            reasons = {
+                reason: values[index] for reason, values in self.stalls.items() if values[index]
+            }
+            found.append(
+                InstructionFigures(
+                    index=index,
+                    executed=self.executed[index],
+                    lanes=self._lanes(index),
+                    issue=self.busy[index],
+                    stall=sum(reasons.values()),
+                    reasons=reasons,
+                    **self._memory(one),
+                )
+            )
+        return tuple(found)
+
+    def _lanes(self, index: int) -> float:
+        executed = lanes = 0.0
+        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
+            touched = block.touched.get(index)
+            if touched is not None:
+                executed += weight * touched.executed
+                lanes += weight * touched.lanes
+        return lanes / executed if executed else 0.0
+
+    def _memory(self, one: DecodedInstruction) -> dict[str, float]:
+        if one.act not in (IssueClass.LDS, IssueClass.MEMORY):
+            return {}
+        count = banks = free = requests = used = moved = 0.0
+        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
+            touched = block.touched.get(one.index)
+            if touched is not None:
+                count += weight * touched.count
+                banks += weight * touched.banks
+                free += weight * touched.free
+                requests += weight * touched.requests
+                used += weight * touched.used
+                moved += weight * touched.moved
+        if not count:
+            return {}
+        if one.act is IssueClass.LDS:
+            return {"conflict": banks / free if free else 1.0}
+        return {
+            "requests": requests / count,
+            "bytes_used": used / count,
+            "bytes_moved": moved / count,
+        }
+
+    def loops(self) -> tuple[LoopFigures, ...]:
+        """Those that were executed. While a wave is in a loop within another one, the other waves
+        are anywhere in that."""
+        function = self._modelled.function
+        others = max(0.0, self._modelled.resident * self._modelled.waves / self._rates.simds - 1)
+        found = []
+        for loop in function.loops:
+            outer = loop
+            while outer.parent >= 0:
+                outer = function.loops[outer.parent]
+            rounds = self.executed[function.blocks[loop.header].first]
+            if not rounds:
+                continue
+            blocks = [function.blocks[number] for number in loop.blocks]
+            busy = self._matrix_share(loop) + others * self._matrix_share(outer)
+            found.append(
+                LoopFigures(
+                    first=min(block.first for block in blocks),
+                    last=max(block.end for block in blocks) - 1,
+                    iterations=rounds,
+                    cycles=sum(self.spent[index] for index in self._members(loop)) / rounds,
+                    matrix_busy=min(1.0, busy),
+                )
+            )
+        return tuple(found)
+
+    def _members(self, loop: Loop) -> list[int]:
+        blocks = [self._modelled.function.blocks[number] for number in loop.blocks]
+        return [index for block in blocks for index in range(block.first, block.end)]
+
+    def _matrix_share(self, loop: Loop) -> float:
+        """Of a wave's time in a loop, in which its own matrix instructions keep the pipe."""
+        members = self._members(loop)
+        spent = sum(self.spent[index] for index in members)
+        decoded = self._modelled.decoded
+        busy = sum(self.busy[index] for index in members if decoded[index].act is IssueClass.MATRIX)
+        return busy / spent if spent else 0.0
+
+
+_NAMES = {
+    Pipe.MATRIX: "matrix pipes",
+    Pipe.VECTOR: "vector pipes",
+    Pipe.LDS: "LDS",
+    Pipe.MEMORY: "address units and L1",
+}
+
+
+def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...]:
+    """The least time of each resource alone, the longest first; of what is used at all."""
+    hertz = modelled.board.clock_mhz
+    found = []
+    for pipe, name in _NAMES.items():
+        time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / hertz
+        if time:
+            found.append(
+                ResourceLimit(name, Band(time, time, time), "if it were busy all the time")
+            )
+    shared = modelled.sharing
+    if shared is not None:
+        found += _memory_limits(modelled, shared)
+    found.sort(key=lambda limit: -limit.time_us.mid)
+    launch = modelled.machine.launch_us
+    found.append(
+        ResourceLimit(
+            "launch",
+            Band(launch.fast, launch.mid, launch.slow),
+            "from one launch to the next; not in the modelled time",
+        )
+    )
+    return tuple(found)
+
+
+def _memory_limits(modelled: ModelledLaunch, shared: Sharing) -> list[ResourceLimit]:
+    board, known = modelled.board, modelled.machine
+    peak = board.memory_bytes_per_s / 1e6
+    found = [
+        ResourceLimit(
+            MEMORY_LIMIT,
+            Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
+            f"{_format_bytes(shared.distinct)} that differ, each once",
+        )
+    ]
+    if known.last_level_bytes_s.mid:
+        rate = {end: known.last_level_bytes_s.at(end) / 1e6 for end in End}
+        fetched = shared.fetched
+        found.append(
+            ResourceLimit(
+                LAST_LEVEL_LIMIT,
+                Band(
+                    fetched.low / rate[End.FAST],
+                    fetched.mid / rate[End.MID],
+                    fetched.high / rate[End.SLOW],
+                ),
+                f"{_format_bytes(fetched.mid)} that the L2 caches fetch",
+            )
+        )
+    cycle = known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
+    asked = shared.asked / cycle
+    found.append(
+        ResourceLimit(
+            L2_LIMIT,
+            Band(asked, asked, asked),
+            f"{_format_bytes(shared.asked)} that blocks ask for",
+        )
+    )
+    return found
+
+
+def _format_bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,209 @@
+"""Reads a launch: JSON of ``schema.json``, checked before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scheduler.cycles.launches.contents import DTYPES, pack_values
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import UserError
+
+MOST_BYTES = 1 << 20  # of the text
+MOST_ARGUMENTS = 1024  # as the schema has it
+MOST_THREADS = 1024  # of a block
+_MOST_BUFFER = 1 << 40
+_SCHEMA = Path(__file__).with_name("schema.json")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of an argument's own: integers ``below`` a number, ``values`` first of all."""
+
+    dtype: DType
+    elements: int
+    below: int | None = None
+    values: tuple[float, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class BufferAlias:
+    """The memory of another argument, so many bytes into it."""
+
+    argument: int | str
+    offset_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class StructNumber:
+    """A number of a structure, as its bytes."""
+
+    data: bytes
+
+
+Pointer = Buffer | BufferAlias | None
+"""Memory, or the null pointer."""
+
+Member = StructNumber | bytes | Pointer
+"""A part of a structure; bytes are not aligned."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure by value, its members aligned as in C."""
+
+    members: tuple[Member, ...]
+
+
+Argument = int | float | Pointer | tuple[int | float, ...] | bytes | Struct
+"""A number by value, a pointer, or a structure: numbers of one size, bytes, or its members."""
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """What a launch's text says. ``arguments`` are by position, or by name with what the
+    ``others`` are (none: all must be named)."""
+
+    function: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_lds_bytes: int
+    arguments: tuple[Argument, ...] | Mapping[str, Argument]
+    others: int | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
+    """The launch in a text. Raises ``UserError`` naming the field that is wrong."""
+    if len(content) > MOST_BYTES:
+        raise UserError(f"{what}: larger than {MOST_BYTES >> 20} MiB")
+    try:
+        data = json.loads(content, parse_constant=_reject_constant)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{what}: it is no JSON: {error}") from None
+    for found in validator().iter_errors(data):
+        nearest = _deepest_error(found)
+        raise UserError(f"{what}: {_error_path(nearest)}{_reason(nearest)}")
+    block = _dim3(data["block"])
+    if math.prod(block) > MOST_THREADS:
+        raise UserError(f"{what}: block: {math.prod(block)} threads; {MOST_THREADS} are the most")
+    given = data["arguments"]
+    arguments: tuple[Argument, ...] | dict[str, Argument]
+    if isinstance(given, list):
+        arguments = tuple(_argument(f"{what}: arguments[{i}]", one) for i, one in enumerate(given))
+        if "others" in data:
+            raise UserError(f"{what}: others: only where arguments are given by names")
+    else:
+        arguments = {name: _argument(f"{what}: arguments.{name}", given[name]) for name in given}
+    return LaunchSpec(
+        data.get("function", ""),
+        _dim3(data["grid"]),
+        block,
+        data.get("dynamic_lds_bytes", 0),
+        arguments,
+        data.get("others"),
+        data.get("sizes", {}),
+    )
+
+
+@cache
+def validator() -> Any:
+    """Of the schema."""
+    import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
+
+    return jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
+
+
+def _error_path(error: Any) -> str:
+    path = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in error.absolute_path)
+    return f"{path.removeprefix('.')}: " if path else ""
+
+
+def _deepest_error(error: Any) -> Any:
+    """Of arguments as a list or by names: the one that is wrong."""
+    if list(error.absolute_path) != ["arguments"] or not error.context:
+        return error
+    return max(error.context, key=lambda one: len(one.absolute_path))
+
+
+def _reason(error: Any) -> str:
+    if error.validator != "oneOf":
+        return str(error.message)
+    return (
+        'an argument is a number, null, {"buffer": "float16", "elements": 1024}, {"same_as": 0}, or'
+        ' a structure: [8, 8, 1], {"bytes": "0800"}, {"struct": [{"type": "int32", "value": 8}]}'
+    )
+
+
+def _argument(at: str, given: Any) -> Argument:
+    if given is None or isinstance(given, int | float):
+        return given
+    if isinstance(given, list):
+        return tuple(given)
+    if "struct" in given:
+        members = enumerate(given["struct"])
+        return Struct(tuple(_member(f"{at}.struct[{place}]", one) for place, one in members))
+    return _bytes(at, given) if "bytes" in given else _pointer(at, given)
+
+
+def _member(at: str, given: Any) -> Member:
+    if given is None:
+        return None
+    if "type" not in given:
+        return _bytes(at, given) if "bytes" in given else _pointer(at, given)
+    dtype = _dtype(at, given["type"])
+    if dtype.is_complex:
+        raise UserError(f"{at}: a complex number is two members")
+    try:
+        return StructNumber(pack_values(dtype, [given["value"]]))
+    except ValueError as error:
+        raise UserError(f"{at}: {error}") from None
+
+
+def _bytes(at: str, given: Any) -> bytes:
+    try:
+        return bytes.fromhex(given["bytes"])
+    except ValueError:
+        raise UserError(f"{at}: bytes: pairs of hexadecimal digits are due") from None
+
+
+def _dtype(at: str, name: str) -> DType:
+    dtype = DTYPES.get(name)
+    if dtype is None:
+        raise UserError(f"{at}: no type {name}; there are {', '.join(DTYPES)}")
+    return dtype
+
+
+def _pointer(at: str, given: Any) -> Buffer | BufferAlias:
+    if "same_as" in given:
+        return BufferAlias(given["same_as"], given.get("offset_bytes", 0))
+    if ("elements" in given) == ("shape" in given):
+        raise UserError(f"{at}: a buffer has elements, or a shape")
+    elements = given.get("elements") or math.prod(given["shape"])
+    values = tuple(given.get("values", ()))
+    buffer = Buffer(_dtype(at, given["buffer"]), elements, given.get("below"), values)
+    if buffer.bytes > _MOST_BUFFER:
+        raise UserError(f"{at}: larger than {_MOST_BUFFER >> 40} TiB")
+    if len(values) > elements:
+        raise UserError(f"{at}: {len(values)} values for {elements} elements")
+    if buffer.below is not None and buffer.dtype.is_inexact:
+        raise UserError(f"{at}: below is for integers")
+    return buffer
+
+
+def _dim3(given: list[int]) -> tuple[int, int, int]:
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
+def _reject_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")

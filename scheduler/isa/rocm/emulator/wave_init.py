@@ -1,0 +1,165 @@
+"""How waves begin: the arguments in memory, and what the hardware puts into registers.
+
+Source: LLVM, "User Guide for AMDGPU Backend": initial kernel execution state, kernel descriptor,
+code object metadata; HSA's dispatch packet.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.buffers import SCRATCH_FLAGS
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.isa.rocm.emulator.operands import TTMP
+from scheduler.isa.rocm.emulator.program import KernelArgument, Program
+from scheduler.isa.rocm.emulator.state import Group, Value, collapse
+from scheduler.outcome import UserError
+
+_PACKET = 64
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def kernarg_segment(program: Program, launch: Launch) -> bytes:
+    """The kernarg segment.
+
+    Raises:
+        UserError: the launch has not as many arguments as the kernel, or bytes of another size.
+    """
+    explicit = [each for each in program.arguments if not each.hidden]
+    if len(explicit) != len(launch.arguments):
+        raise UserError(
+            f"{program.function.name} takes {len(explicit)} arguments, "
+            f"and its launch has {len(launch.arguments)}"
+        )
+    data = bytearray(max(program.kernarg_bytes, 1))
+    for argument, value in zip(explicit, launch.arguments, strict=True):
+        data[argument.offset : argument.offset + argument.size] = _bytes(argument, value)
+    for argument in program.arguments:
+        if argument.hidden:
+            number = _hidden(launch, argument.kind)
+            end = argument.offset + argument.size
+            data[argument.offset : end] = _bytes(argument, number)
+    return bytes(data)
+
+
+def fits_float(value: float, size: int) -> bool:
+    """Whether there are floats of so many bytes, and one is the value's nearest."""
+    try:
+        return size in _FLOATS and bool(struct.pack(_FLOATS[size], value))
+    except OverflowError:
+        return False
+
+
+def number_bytes(value: int | float, size: int) -> bytes:
+    """A number as it lies in memory."""
+    if isinstance(value, float) and size in _FLOATS:
+        return struct.pack(_FLOATS[size], value)
+    return (int(value) & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _bytes(argument: KernelArgument, value: int | float | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        return number_bytes(value, argument.size)
+    if len(value) != argument.size:
+        raise UserError(f"{len(value)} bytes for an argument of {argument.size}")
+    return value
+
+
+def _hidden(launch: Launch, kind: str) -> int:
+    name = kind.removeprefix("hidden_")
+    for axis, letter in enumerate("xyz"):
+        if name == f"block_count_{letter}":
+            return launch.grid[axis]
+        if name == f"group_size_{letter}":
+            return launch.block[axis]
+    if name == "grid_dims":
+        return max(axis for axis in range(3) if axis == 0 or _threads(launch)[axis] > 1) + 1
+    if name == "dynamic_lds_size":
+        return launch.dynamic_lds_bytes
+    return 0  # offsets and remainders of the grid, buffers of the host
+
+
+def _threads(launch: Launch) -> tuple[int, int, int]:
+    x, y, z = (blocks * size for blocks, size in zip(launch.grid, launch.block, strict=True))
+    return x, y, z
+
+
+def dispatch_packet(program: Program, launch: Launch, arguments: int) -> bytes:
+    """The dispatch packet."""
+    lds = program.lds_bytes + launch.dynamic_lds_bytes
+    return struct.pack(
+        "<HHHHHHIIIIIQQQQ",
+        *(2, 3, *launch.block, 0, *_threads(launch), program.scratch_bytes, lds),
+        *(0, arguments, 0, 0),
+    ).ljust(_PACKET, b"\0")
+
+
+def init_waves(
+    program: Program, launch: Launch, group: Group, waves: list[tuple[int, int]], at: int
+) -> None:
+    """Registers of waves, each (block, wave in its block); the kernarg segment lies at ``at``,
+    the dispatch packet behind it."""
+    packet_at = at + -(-max(program.kernarg_bytes, 1) // 256) * 256
+    position = _user_registers(program, group, at, packet_at)
+    ids = [_block_id(launch, block) for block, _ in waves]
+    columns: list[Value] = [collapse([each[axis] for each in ids]) for axis in range(3)]
+    if program.gfx12:
+        group.s[TTMP + 9] = columns[0]
+        group.s[TTMP + 7] = collapse([each[1] & 0xFFFF | each[2] << 16 for each in ids])
+    else:
+        for axis, letter in enumerate("xyz"):
+            default = int(axis == 0)
+            if program.directives.get(f"system_sgpr_workgroup_id_{letter}", default):
+                group.s[position] = columns[axis]
+                position += 1
+    _lanes(program, launch, group, waves)
+
+
+def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> int:
+    """Those that the descriptor asks for, in their order; gives the number of the next one."""
+    asked = program.directives
+    position = 0
+
+    def place(name: str, values: tuple[int, ...], default: int = 0) -> None:
+        nonlocal position
+        if asked.get(f"user_sgpr_{name}", default):
+            for value in values:
+                group.s[position] = value
+                position += 1
+
+    place("private_segment_buffer", (0, 0, 0xFFFF_FFFF, SCRATCH_FLAGS))
+    place("dispatch_ptr", (packet_at & 0xFFFF_FFFF, packet_at >> 32))
+    place("queue_ptr", (0, 0))
+    place("kernarg_segment_ptr", (at & 0xFFFF_FFFF, at >> 32))
+    place("dispatch_id", (0, 0))
+    place("flat_scratch_init", (0, 0))
+    place("private_segment_size", (program.scratch_bytes,))
+    length = min(asked.get("user_sgpr_kernarg_preload_length", 0), 16)
+    first = asked.get("user_sgpr_kernarg_preload_offset", 0)
+    if length > 0:
+        data = group.machine.memory.read(at + 4 * first, 4 * length)
+        for number, value in enumerate(struct.unpack(f"<{length}I", data)):
+            group.s[position + number] = value
+        position += length
+    return asked.get("user_sgpr_count", position)
+
+
+def _block_id(launch: Launch, block: int) -> tuple[int, int, int]:
+    x, y, _ = launch.grid
+    return block % x, block // x % y, block // (x * y)
+
+
+def _lanes(program: Program, launch: Launch, group: Group, waves: list[tuple[int, int]]) -> None:
+    """Thread ids in v0 (packed on GFX90A and later), and which lanes are on."""
+    numbers = np.array([wave for _, wave in waves])[:, None] * group.lanes
+    thread = numbers + np.arange(group.lanes)
+    x, y, _ = launch.block
+    axes = (thread % x, thread // x % y, thread // (x * y))
+    used = program.directives.get("system_vgpr_workitem_id", 0)
+    packed = sum(axes[axis] << (10 * axis) for axis in range(used + 1) if axis < 3)
+    group.v[0] = np.asarray(packed).astype(np.uint32)
+    on = thread < launch.threads
+    values = [int(sum(1 << lane for lane in np.nonzero(row)[0].tolist())) for row in on]
+    group.set_exec(collapse(values))

@@ -1,0 +1,169 @@
+"""A code object's listing: what the compiler would have written for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.isa.rocm.instructions import falls_through
+from scheduler.isa.rocm.objects import descriptor, disassembler, notes
+from scheduler.isa.rocm.objects.model import (
+    CodeObject,
+    FunctionCode,
+    Image,
+    LineTable,
+    ReadLimits,
+    SourceLocation,
+)
+from scheduler.outcome import UserError
+from scheduler.text import shortened
+
+_BRANCH = re.compile(r"(s_branch|s_cbranch_\w+|s_call_b64)\b(.*?)(\d+)")
+# What the disassembler spells otherwise than compilers do: an offset of 0 (RDNA's SMEM has a null
+# register in its place), a barrier's number, the halves of registers (once more as op_sel).
+_SPELLINGS = (
+    (re.compile(r"(s_load_\w+ \S+ \S+) null"), r"\1 0x0"),
+    (re.compile(r"(s_barrier_wait) 0xffff"), r"\1 -1"),
+    (re.compile(r"(.*\bv\d+\.[lh]\b.*) op_sel:\[[01,]+\]"), r"\1"),
+)
+_NAME = re.compile(r"[A-Za-z_.$][\w.$@]*")
+UNREADABLE = "unreadable"  # the mnemonic of bytes that are no instruction of the processor's
+
+
+@dataclass(frozen=True)
+class _Line:
+    offset: int
+    text: str
+    target: int | None
+
+
+def write_listing(
+    image: Image, library: Any, limits: ReadLimits, asked: Sequence[str] = ()
+) -> CodeObject:
+    """The listing of the kernels that are asked, or of all, with functions that are no kernels
+    (they may be called). Raises ``UserError``, naming what is there where one is missing."""
+    kernels = [code.name for code in image.functions if code.descriptor]
+    for name in asked:
+        if name not in kernels:
+            there = ", ".join(map(shortened, kernels[:20])) or "none"
+            raise UserError(f"no kernel {shortened(name)} in it; there are: {there}")
+    chosen = [
+        code for code in image.functions if not (asked and code.descriptor) or code.name in asked
+    ]
+    for code in chosen:
+        if not _NAME.fullmatch(code.name):
+            raise UserError(f"a function whose name no assembler takes: {shortened(code.name)}")
+    lines = [
+        f'\t.amdgcn_target "amdgcn-amd-amdhsa--{image.processor}"',
+        *_files(image.lines),
+        "\t.text",
+    ]
+    left = limits.instructions
+    for number, code in enumerate(chosen):
+        body = list(_function(code, number, image, library))
+        left -= len(body)
+        if left < 0:
+            raise UserError(
+                f"more than the {limits.instructions} instructions that are listed: name a kernel"
+            )
+        lines += body
+    names = [code.name for code in chosen if code.descriptor]
+    lines += ["\t.amdgpu_metadata", "---", *notes.to_yaml(image.metadata, names)]
+    lines += ["...", "", "\t.end_amdgpu_metadata", ""]
+    return CodeObject(
+        image.processor, "\n".join(lines), tuple(names), len(image.functions) - len(chosen)
+    )
+
+
+def _files(lines: LineTable) -> Iterator[str]:
+    for number, (folder, name) in enumerate(lines.files):
+        yield f'\t.file\t{number} "{folder}" "{name}"'
+
+
+def _function(code: FunctionCode, number: int, image: Image, library: Any) -> Iterator[str]:
+    held = descriptor.read(code.descriptor, image.processor) if code.descriptor else None
+    wavefront = held.wavefront if held else _wavefront_of(image)
+    body = _trim_padding(list(_disassemble(code, library, image.processor, wavefront)))
+    labels = _labels(body, number)
+    yield f"\t.type\t{code.name},@function ; -- Begin function {code.name}"
+    yield f"{code.name}:"
+    shown: SourceLocation | None = None
+    for line in body:
+        if line.offset in labels:
+            yield f"{labels[line.offset]}:"
+        place = image.lines.places.get(code.address + line.offset)
+        if place and place != shown:
+            yield _loc(place, image.lines)
+            shown = place
+        yield f"\t{_with_label(line, labels)}"
+    yield f".Lfunc_end{number}:"
+    yield f"\t.size\t{code.name}, .Lfunc_end{number}-{code.name}"
+    if held:
+        yield f"\t.amdhsa_kernel {code.name}"
+        for name, value in held.directives:
+            yield f"\t\t.amdhsa_{name} {value}"
+        yield "\t.end_amdhsa_kernel"
+    yield f"; codeLenInByte = {len(code.content)}"
+
+
+def _wavefront_of(image: Image) -> int:
+    """Of functions that are no kernels: as the kernels', which call them."""
+    sizes: Iterable[Mapping[str, Any]] = notes.kernel_entries(image.metadata)
+    return next((32 for entry in sizes if entry.get(".wavefront_size") == 32), 64)
+
+
+def _disassemble(
+    code: FunctionCode, library: Any, processor: str, wavefront: int
+) -> Iterator[_Line]:
+    found = disassembler.instructions(library, code.content, processor, wavefront)
+    for offset, size, text in found:
+        if not text:
+            word = code.content[offset : offset + size]
+            yield _Line(offset, f"{UNREADABLE} 0x{word[::-1].hex()}", None)
+            continue
+        branch = _BRANCH.fullmatch(text)
+        target = None
+        if branch:
+            words = int(branch[3]) & 0xFFFF
+            words -= (words & 0x8000) << 1
+            target = offset + size + 4 * words
+        yield _Line(offset, _compiler_spelling(text), target)
+
+
+def _compiler_spelling(text: str) -> str:
+    for pattern, spelled in _SPELLINGS:
+        text = pattern.sub(spelled, text)
+    return text
+
+
+def _trim_padding(body: list[_Line]) -> list[_Line]:
+    """Without what follows the last instruction that ends a wave or goes elsewhere: padding."""
+    for last in range(len(body) - 1, -1, -1):
+        if not falls_through(body[last].text.partition(" ")[0]):
+            return body[: last + 1]
+    return body
+
+
+def _labels(body: Sequence[_Line], number: int) -> dict[int, str]:
+    """Labels by offset, of the branches' targets that are instructions of the function."""
+    there = {line.offset for line in body}
+    targets = sorted({line.target for line in body if line.target is not None} & there)
+    return {offset: f".LBB{number}_{count}" for count, offset in enumerate(targets, 1)}
+
+
+def _with_label(line: _Line, labels: Mapping[int, str]) -> str:
+    if line.target is None or line.target not in labels:
+        return line.text
+    return f"{line.text.rpartition(' ')[0]} {labels[line.target]}"
+
+
+def _loc(place: SourceLocation, lines: LineTable) -> str:
+    text = f"\t.loc\t{place.file} {place.line} {place.column}"
+    folder, name = lines.files[place.file]
+    text += f" ; {folder}/{name}:{place.line}:{place.column}"
+    if place.call:
+        line, column = place.call
+        text += f" @[ {lines.files[0][1]}:{line}:{column} ]"
+    return text

@@ -1,0 +1,51 @@
+"""A code object that nobody has checked, read in a process of its own.
+
+LLVM and pyelftools read what may be anything: the process has the file to read, nothing to write,
+no network, and limits of time and memory (``scheduler/fence``); it answers with one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from scheduler.build.asking import Child, ask
+from scheduler.build.process import Cancellation
+from scheduler.isa.rocm.objects import disassembler
+from scheduler.isa.rocm.objects.model import CodeObject, ReadLimits
+from scheduler.outcome import UserError
+
+_CHILD = Child("scheduler.isa.rocm.objects.child", "its reader", "be read", "a code object", True)
+
+
+def read_code_object(
+    file: Path,
+    processor: str,
+    kernels: Sequence[str] = (),
+    limits: ReadLimits = ReadLimits(),
+    cancellation: Cancellation | None = None,
+) -> CodeObject:
+    """The code object for a processor (``gfx942``) in a file: an ELF file (.hsaco, .co, .o), or a
+    bundle with one, as a listing of the kernels that are named, or of all.
+
+    Raises ``UserError`` in one line for what is none, or for another processor; ``MachineError``
+    where the process was ended from outside; ``Cancelled``.
+    """
+    disassembler.require()
+    if file.stat().st_size > limits.file_bytes:
+        raise UserError(f"{file.name}: larger than the {limits.file_bytes >> 20} MiB that are read")
+    request = {"processor": processor, "kernels": list(kernels), "limits": asdict(limits)}
+    with tempfile.TemporaryDirectory(prefix="kiln-object-") as folder:
+        found = ask(
+            *(_CHILD, (json.dumps(request), str(file.absolute()))),
+            name=file.name,
+            folder=Path(folder),
+            seconds=limits.seconds,
+            cancellation=cancellation,
+        )
+    if found["target"] != processor:
+        raise UserError(f"{file.name}: made for {found['target']}, not for {processor}")
+    return CodeObject(found["target"], found["listing"], tuple(found["kernels"]), found["left_out"])

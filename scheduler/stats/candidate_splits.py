@@ -1,0 +1,64 @@
+"""Where values may change at all: at splits whose medians differ by what is of interest.
+
+Nearly all values change nothing, and of nearly all splits their medians say so already. All splits
+of a level are looked at together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.stats.reference import Array
+
+_Places: TypeAlias = npt.NDArray[np.int64]
+_BESIDE = np.array([np.inf])
+
+
+def candidate_splits(
+    logs: Array, splits: Sequence[int], most_before: int, effect: float
+) -> list[int]:
+    """Those of the splits where the median of the values from there on and that of at most
+    ``most_before`` values before it differ by ``effect`` or more."""
+    if not splits:
+        return []
+    before, after = _windows(logs.size, tuple(splits), most_before)
+    beyond = np.concatenate((logs, _BESIDE))
+    distances = np.abs(_medians(beyond, after) - _medians(beyond, before))
+    return [split for split, far in zip(splits, (distances >= effect).tolist(), strict=True) if far]
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """A row of places for each split; beyond its end, one at which there is something larger than
+    any value. ``middle`` are the two of each row, when sorted, that its median lies between."""
+
+    places: _Places
+    rows: _Places
+    middle: tuple[_Places, _Places]
+
+
+def _medians(values: Array, windows: _Windows) -> Array:
+    ordered = np.sort(values[windows.places], axis=1)
+    low, high = windows.middle
+    found: Array = (ordered[windows.rows, low] + ordered[windows.rows, high]) / 2
+    return found
+
+
+@lru_cache(maxsize=256)  # of a level that is long enough they are always the same
+def _windows(n: int, splits: tuple[int, ...], most_before: int) -> tuple[_Windows, _Windows]:
+    at = np.array(splits)
+    first = np.maximum(at - most_before, 0)
+    return _padded_rows(first, at, n), _padded_rows(at, np.full_like(at, n), n)
+
+
+def _padded_rows(first: _Places, end: _Places, beside: int) -> _Windows:
+    counts = end - first
+    places = first[:, None] + np.arange(counts.max())
+    places[places >= end[:, None]] = beside
+    return _Windows(places, np.arange(counts.size), ((counts - 1) // 2, counts // 2))

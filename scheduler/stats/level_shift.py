@@ -1,0 +1,178 @@
+"""Whether values lie on another level than those before them, and by how many standard errors.
+
+Three tests, any of which is enough. The first compares means of values that are cut off, for which
+a spike weighs no more than a value clearly off, and of ten values and more their ranks too: it
+finds small changes in many values. The second looks at values that all lie off on the same side,
+near each other, and further than nearly all of those before: it finds large changes in few, but
+reckons with modes and bursts that were not seen yet. The third does not, of values so far off that
+noise of any kind hardly is: it finds a clear step in four.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, log1p, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.stats.reference import (
+    Array,
+    Reference,
+    clip,
+    detrend,
+    deviation,
+    fit_reference,
+    median,
+    variance_inflation,
+)
+from scheduler.stats.settings import Settings
+
+_ROUNDING = 1e-9
+"""What may lie between equal values after their logarithms, in units of noise."""
+
+
+@dataclass(frozen=True)
+class DetectionFloor:
+    """What is known of the series' noise: as parts of the level."""
+
+    noise: float
+    effect: float
+
+
+def measure_shift(
+    before: Array, after: Array, least: DetectionFloor, settings: Settings
+) -> tuple[float, float]:
+    """How far the test was passed (1: just), and the standard errors; zeros where there is none. Of
+    sides whose medians differ by the least effect (``candidates.py``)."""
+    level = fit_reference(before, least.noise, settings)
+    found = _shift_from(level, after, settings)
+    if found[0] < 1:
+        return found
+    drift = detrend(level, settings)
+    if drift is None:
+        return found
+    places = np.arange(after.size) * drift.slope * drift.noise
+    straight = after - places
+    if (median(straight) - drift.centre) * (median(after) - level.centre) <= 0:
+        return 0.0, 0.0
+    if abs(median(straight) - drift.centre) < least.effect:
+        return 0.0, 0.0
+    return min(found, _shift_from(drift, straight, settings))
+
+
+def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
+    distances = (after - level.centre) / level.noise
+    errors = max(_errors(level, distances, settings), _rank_test(level, distances, settings))
+    more = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
+    passed = errors / (more * _lookup(settings.thresholds, after.size))
+    if passed >= 1 and not _beats_drift(level, distances, settings):
+        passed = 0.0
+    off = max(
+        _one_sided_shift(level, distances, settings), _clear_shift(level, distances, settings)
+    )
+    return max(passed, off / more), errors
+
+
+def _errors(level: Reference, distances: Array, settings: Settings) -> float:
+    """Standard errors between the means, as a normal deviate of the same probability."""
+    n, before = distances.size, level.cut.size
+    cut = clip(distances, settings.cut)
+    mean = float(cut.sum()) / n
+    own = max(level.spread, deviation(cut)) if n > 2 else level.spread
+    ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
+    known = _noise_samples(level, n, settings)
+    alike = level.likeness
+    if known > before:
+        centred = cut - mean
+        alike = max(alike, variance_inflation(centred, float(centred @ centred)))
+    variance = alike * (level.spread**2 * (1 + ahead) / before + own**2 / n)
+    return _normal_deviate(abs(mean - level.mean) / sqrt(variance), known - 1)
+
+
+def _noise_samples(level: Reference, after: int, settings: Settings) -> int:
+    """How many values say what the noise is like: those before, and beside a short level those
+    after too, once they are many."""
+    before = level.cut.size
+    if before >= settings.settled:
+        return before
+    return before + 2 * max(0, after - settings.many)
+
+
+def _rank_test(level: Reference, distances: Array, settings: Settings) -> float:
+    """Standard errors of how often a value after exceeds one before (Mann and Whitney's test): of
+    values with spikes or modes that says more than their means do, of a few it says nothing."""
+    n, before = distances.size, level.cut.size
+    if n < settings.least_ranked or level.slope or not level.shown:
+        return 0.0
+    cut = clip(distances, settings.cut)
+    ordered = np.sort(level.cut)
+    below = np.searchsorted(ordered, cut - _ROUNDING) + np.searchsorted(ordered, cut + _ROUNDING)
+    exceeds = float(below.sum()) / (2 * n * before)
+    variance = level.likeness * (n + before + 1) / (12 * n * before)
+    return abs(exceeds - 0.5) / sqrt(variance)
+
+
+def _beats_drift(level: Reference, distances: Array, settings: Settings) -> bool:
+    """Whether a step says more of the values than a steady drift does."""
+    cut = np.concatenate((level.cut, clip(distances, settings.cut)))
+    n, after = cut.size, distances.size
+    cut -= cut.mean()
+    places = np.arange(n) - (n - 1) / 2
+    by_line = float(places @ cut) ** 2 / float(places @ places)
+    by_step = float(cut[-after:].sum()) ** 2 * n / (after * (n - after))
+    unit = level.spread**2 * level.likeness
+    return bool(by_step - by_line >= settings.beyond_line * unit)
+
+
+def _one_sided_shift(level: Reference, distances: Array, settings: Settings) -> float:
+    """How far all values lie off, as a part of what is needed; 0 where they do not agree."""
+    side = distances if distances[0] > 0 else -distances
+    nearest, furthest = float(side.min()), float(side.max())
+    scale = max(level.spread, 1.0)
+    if nearest <= 0 or furthest - nearest > scale * _lookup(settings.agreement, side.size):
+        return 0.0
+    before = level.cut if distances[0] > 0 else -level.cut
+    as_far = before >= min(nearest, settings.cut) - _ROUNDING
+    if _log_chance(as_far, side.size, settings.together) > log(settings.chance):
+        return 0.0
+    return nearest / (scale * _lookup(settings.runs, side.size))
+
+
+def _clear_shift(level: Reference, distances: Array, settings: Settings) -> float:
+    """How far all values lie off, as a part of what is clear whatever the noise is like; 0 where
+    they are no level of their own, or where values as far off were seen too often before."""
+    sign = 1.0 if distances[0] > 0 else -1.0
+    side = sign * distances
+    nearest, furthest = float(side.min()), float(side.max())
+    scale = max(level.spread, 1.0)
+    if nearest <= 0 or side.size < settings.sizes[0]:
+        return 0.0
+    spacing = max(scale * _lookup(settings.agreement, side.size), settings.alike * nearest)
+    if furthest - nearest > spacing:
+        return 0.0
+    as_far = sign * level.distances >= nearest / 2
+    if _log_chance(as_far, side.size, 0.0) > log(settings.chance):
+        return 0.0
+    return nearest / (scale * settings.clear)
+
+
+def _log_chance(as_far: npt.NDArray[np.bool_], n: int, unseen: float) -> float:
+    """The logarithm of how likely ``n`` values in a row are as far off as some before were.
+
+    A value as far off may be followed by another more often than it would be alone: spikes come
+    in bursts, and modes stay."""
+    far = int(as_far.sum())
+    alone = (far + 1) / (as_far.size + 2)
+    together = (int((as_far[1:] & as_far[:-1]).sum()) + unseen) / (far + 1)
+    return log(alone) + (n - 1) * log(max(alone, together))
+
+
+def _lookup(table: tuple[tuple[int, float], ...], n: int) -> float:
+    return next((value for least, value in reversed(table) if n >= least), 99.0)
+
+
+def _normal_deviate(student: float, freedom: int) -> float:
+    """The normal deviate of the same probability (Wallace's approximation)."""
+    scale = (8 * freedom + 1) / (8 * freedom + 3)
+    return scale * sqrt(freedom * log1p(student**2 / freedom))

@@ -1,0 +1,67 @@
+"""Compiling candidates over the cores while others are measured."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.model import Build
+from scheduler.build.process import Cancellation
+from scheduler.build.toolchains import ToolchainFor
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.targets import Target
+
+
+class CompilePool(Protocol):
+    """Builds what it is given, in the order in which it is given."""
+
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
+        """Begin, or queue, a build."""
+
+    def close(self) -> None:
+        """End what is running and drop what waits."""
+
+
+class LocalCompilePool:
+    """As many compilers at a time as ``workers``; the work is in their processes."""
+
+    def __init__(
+        self,
+        target: Target,
+        toolchain_for: ToolchainFor,
+        cache: CodeCache,
+        workers: int,
+        flags: Flags = DEFAULT,
+    ) -> None:
+        self._target = target
+        self._toolchain_for = toolchain_for
+        self._cache = cache
+        self._flags = flags
+        self._cancellation = Cancellation()
+        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="build")
+
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
+        kernel = caller.kernel
+        try:
+            toolchain = self._toolchain_for(self._target, kernel.source_file)
+        except MachineError:
+            raise
+        except UserError as error:  # no compiler here is for sources of that kind
+            rejected: Future[Build | Rejected] = Future()
+            rejected.set_result(Rejected(Stage.COMPILE, str(error)))
+            return rejected
+        return self._pool.submit(
+            build,
+            *(kernel.source, kernel.symbol, self._target, toolchain, self._cache),
+            flags=self._flags,
+            cancellation=self._cancellation,
+            source_file=kernel.source_file,
+        )
+
+    def close(self) -> None:
+        self._cancellation.cancel()
+        self._pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,120 @@
+"""Measuring builds again, side by side: each is checked first, then all take turns, so that the
+device's clocks and whatever else happens meanwhile are the same for every one of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from scheduler.benchmark.answering import WorkerLostError
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.measure import (
+    Bench,
+    Limits,
+    Outcome,
+    check,
+    default_plan,
+    interrupted_by,
+    sampler,
+    summarise,
+    wrong_result,
+)
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
+from scheduler.build.process import Cancellation
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.operations import Lowered
+from scheduler.outcome import Rejected
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning import roofline
+from scheduler.tuning.evaluator import rotation_count
+from scheduler.tuning.halving import screen
+from scheduler.tuning.work import work_of
+
+Progress = Callable[[int, int], None]
+"""Told how many samples there are, of how many at most."""
+
+
+def measure_interleaved(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    candidates: Mapping[str, BuiltCandidate],
+    device: DeviceInfo,
+    seed: int,
+    progress: Progress = lambda *_: None,
+    cancellation: Cancellation | None = None,
+) -> dict[str, Outcome]:
+    """A measurement, or why there is none, for each key; the device must be this process's own.
+
+    Raises ``Cancelled`` once the cancellation is called.
+    """
+    over = cancellation or Cancellation()
+    work = work_of(node, lowered, bindings)
+    board = device.board
+    floor_ns = roofline.limit(work, board, cached=True).least_ns if board is not None else 0.0
+    limits, plan = Limits(), default_plan(device.emulated)
+    with (
+        tempfile.TemporaryDirectory(prefix="kiln-again-") as folder,
+        Bench(device.id, limits, over) as bench,
+        interrupted_by(over, bench),
+    ):
+        make_case(node, lowered, bindings, np.random.default_rng(seed)).save(Path(folder))
+        try:
+            bench.use(Path(folder), rotation_count(work, board))
+            found = {key: check(bench, one, limits) for key, one in candidates.items()}
+        except WorkerLostError as gone:
+            return dict.fromkeys(candidates, gone.rejected)
+        checked = {key: one for key, one in found.items() if isinstance(one, Check) and one.passed}
+        take = sampler(bench, candidates, limits)
+        seen = _sample_rounds(list(checked), take, plan, floor_ns, progress)
+    outcomes: dict[str, Outcome] = {}
+    for key, one in found.items():
+        if isinstance(one, Rejected):
+            outcomes[key] = one
+        elif not one.passed:
+            outcomes[key] = wrong_result(one)
+        else:
+            samples = seen[key]
+            outcomes[key] = (
+                samples
+                if isinstance(samples, Rejected)
+                else summarise(
+                    candidates[key].request.kernel,
+                    device.id,
+                    bindings,
+                    samples,
+                    one,
+                    device.emulated,
+                    work.bytes,
+                )
+            )
+    return outcomes
+
+
+def _sample_rounds(
+    keys: list[str], take: Sampler, plan: TimingPlan, floor_ns: float, progress: Progress
+) -> dict[str, Samples | Rejected]:
+    """Rounds over all, every other one backwards, until each has enough samples."""
+    seen: dict[str, Samples | Rejected] = {key: screen(key, take, plan, floor_ns) for key in keys}
+    forward = True
+    while waiting := [
+        key for key, one in seen.items() if isinstance(one, Samples) and not plan.done(one)
+    ]:
+        for key in waiting if forward else reversed(waiting):
+            one = seen[key]
+            assert isinstance(one, Samples)
+            timing = take(key, one.batch)
+            if isinstance(timing, Rejected):
+                seen[key] = timing
+            else:
+                one.add(timing, floor_ns)
+        forward = not forward
+        counts = [one.count for one in seen.values() if isinstance(one, Samples)]
+        progress(sum(counts), plan.max_samples * len(keys))
+    return seen

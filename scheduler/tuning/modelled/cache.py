@@ -1,0 +1,92 @@
+"""What was modelled before, on disk: by code object, call, board and the model itself.
+
+A file an answer, written whole, in 256 folders that each hold so many: the one that was not used
+for the longest time goes first. Any number of processes share it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import scheduler
+from scheduler.build.cache import digest
+from scheduler.cycles.report import VERSION
+from scheduler.files import disk_errors, write_whole
+from scheduler.tuning.modelled.job import ModelJob
+
+# What says how long a kernel takes: change it, and what was kept stands for something else.
+_MODEL = ("build/rocm", "cycles", "isa", "targets")
+_MAX_FILES = 256
+_MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class ModelCache:
+    """A folder of answers, beside the builds of the code cache."""
+
+    root: Path
+    max_files: int = _MAX_FILES
+
+    def get(self, key: str) -> Mapping[str, Any] | None:
+        """The answer of that key; None where there is none that is whole."""
+        path = self._path(key)
+        try:
+            answer = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        with suppress(OSError):  # when it was used: a disk that is read-only keeps none
+            os.utime(path)
+        return answer if isinstance(answer, dict) else None
+
+    def put(self, key: str, answer: Mapping[str, Any]) -> None:
+        """Keep an answer; a folder that is full gives up its oldest. One that is too large to be
+        an answer is not kept. Raises ``MachineError`` where the disk is full."""
+        data = json.dumps(answer, sort_keys=True).encode()
+        if len(data) > _MOST_BYTES:
+            return
+        path = self._path(key)
+        with disk_errors("the cache of modelled times", self.root):
+            write_whole(path, data)
+        self._evict(path.parent)
+
+    def _evict(self, folder: Path) -> None:
+        with suppress(OSError):  # another process may remove the same
+            files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
+            for file in files[: -self.max_files]:
+                file.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.root / "modelled" / key[:2] / f"{key}.json"
+
+
+def key_of(job: ModelJob, code_digest: str) -> str:
+    """What an answer hangs on: the code object, every argument of the call with its sizes, the
+    board and the model. Not the kernel's name, nor what its buffers are called."""
+    data = job.to_json()
+    request = data.pop("request")
+    buffers = {
+        arg["buffer"]: f"b{place}" for place, arg in enumerate(request["args"]) if "buffer" in arg
+    }
+    args = [
+        arg | {"buffer": buffers[arg["buffer"]]} if "buffer" in arg else arg
+        for arg in request["args"]
+    ]
+    limits = {buffers.get(name, name): limit for name, limit in data.pop("index_limits").items()}
+    call = {**data, "args": args, "index_limits": limits, "target": request["target"]}
+    return digest(code_digest, json.dumps(call, sort_keys=True), model_digest())
+
+
+@cache
+def model_digest() -> str:
+    """The version of the model, and the digest of what it is made of; of this very process."""
+    package = Path(scheduler.__file__).parent
+    files = sorted(path for name in _MODEL for path in (package / name).rglob("*.py"))
+    parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]
+    return digest(str(VERSION), *parts)

@@ -1,0 +1,55 @@
+"""The worker process that models kernels: reads one JSON object a line, answers each with one.
+
+A process of its own: the model takes long for some kernels, and may be ended at any moment.
+``oracle/workers.py`` is its other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from scheduler.benchmark.places import HANDED
+from scheduler.fence import Fence, Limits
+from scheduler.fence.python import enter_python
+from scheduler.outcome import UserError
+from scheduler.targets.registry import load_part
+from scheduler.tuning.modelled.job import ModelJob
+from scheduler.tuning.modelled.model import Model, pack_answer
+
+_LOG_BYTES = 64 << 20
+
+
+def serve(requests: TextIO, answers: TextIO, model: Model) -> None:
+    """Answer requests until the input ends. What the model raises ends the process: its last words
+    are in the log."""
+    for line in requests:
+        answers.write(json.dumps({"ok": _answer(json.loads(line), model)}) + "\n")
+        answers.flush()
+
+
+def _answer(request: dict[str, Any], model: Model) -> dict[str, Any]:
+    listing = Path(request["listing"]).read_text(errors="replace")
+    try:
+        return pack_answer(model(ModelJob.from_json(request["job"]), listing))
+    except UserError as error:
+        return {"refused": str(error)}
+
+
+def main(folder: Path, model_name: str, memory_bytes: int) -> None:
+    """Entry of the process: standard output is kept for answers alone."""
+    model: Model = load_part(model_name)
+    fence = Fence(
+        read=(folder / HANDED,), limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES)
+    )
+    enter_python(fence)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin, answers, model)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

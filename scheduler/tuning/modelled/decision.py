@@ -1,0 +1,75 @@
+"""Which of the modelled candidates serves a problem.
+
+The least modelled time wins, unless others tie with it (``modelled.ties_with``). Of those that tie
+the default stays, since nothing was shown to be better; else the one with the least time is taken,
+of equals the first by name. What the model does not know whole, and what nobody checked, is never
+preferred; where that is the default, it stays: there is nothing that it could be compared with.
+Neither is any other chosen where the default could not be modelled; where it is wrong, one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.modelled_time import ModelledTime, fastest_first, is_tied
+
+_DEFAULT = 0  # its place
+
+
+def decide_modelled(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries with the chosen one and those that tie with the fastest marked, and why in
+    ``reason``. None is chosen where none was modelled, or the default was not."""
+    found = {
+        place: entry.modelled
+        for place, entry in enumerate(entries)
+        if entry.state is CandidateState.MODELLED and entry.modelled is not None
+    }
+    if not found:
+        return list(entries)
+    comparable = {place: one for place, one in found.items() if not one.obstacle}
+    tied = _find_ties(comparable)
+    chosen, why = _choose(entries, found, tied)
+    return [
+        _mark_entry(entry, found.get(place), place in tied and len(tied) > 1, place == chosen, why)
+        for place, entry in enumerate(entries)
+    ]
+
+
+def _find_ties(comparable: Mapping[int, ModelledTime]) -> list[int]:
+    """The fastest, and those that the model cannot call slower, the fastest first."""
+    order = fastest_first(comparable)
+    return [place for place in order if is_tied(comparable[place], comparable[order[0]])]
+
+
+def _choose(
+    entries: Sequence[Entry], found: Mapping[int, ModelledTime], tied: Sequence[int]
+) -> tuple[int | None, str]:
+    default = found.get(_DEFAULT)
+    if default is not None and default.obstacle:
+        return _DEFAULT, f"the default stays, nothing can be compared with it: {default.obstacle}"
+    if not tied or entries[_DEFAULT].state is CandidateState.NOT_MODELLED:
+        return None, ""
+    if _DEFAULT in tied:
+        if len(tied) == 1:
+            return _DEFAULT, ""
+        others = len(tied) - 1
+        return _DEFAULT, (
+            f"the default stays: {others} other{'s' * (others > 1)} cannot be told from the fastest"
+            f" as modelled"
+        )
+    least = found[tied[0]].time_ns.mid
+    equal = [place for place in tied if found[place].time_ns.mid == least]
+    return min(equal, key=lambda place: entries[place].kernel), ""
+
+
+def _mark_entry(
+    entry: Entry, modelled: ModelledTime | None, tied: bool, chosen: bool, why: str
+) -> Entry:
+    if modelled is None:
+        return entry
+    if chosen:
+        return replace(entry, state=CandidateState.CHOSEN, tied=tied, reason=why)
+    obstacle = modelled.obstacle
+    return replace(entry, tied=tied, reason=f"not preferred: {obstacle}" if obstacle else "")

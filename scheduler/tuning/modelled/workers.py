@@ -1,0 +1,135 @@
+"""Modelling in worker processes, as many at a time as there are, each answer within its limit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from scheduler.benchmark.answering import AnsweringProcess, WorkerLostError
+from scheduler.outcome import Rejected, Stage
+from scheduler.tuning.modelled.cache import ModelCache, key_of
+from scheduler.tuning.modelled.job import ModelJob
+from scheduler.tuning.modelled.model import parse_answer
+from scheduler.tuning.modelled_time import ModelledTime
+
+#: What models: ``oracle/model.py:Model`` by its dotted name.
+MODEL = "scheduler.tuning.modelled.board_model:model"
+LIMIT_S = 60.0
+_CHILD = "scheduler.tuning.modelled.child"
+_MEMORY_BYTES = 4 << 30
+
+
+class ModelWorkers:
+    """Answers from the cache, or by processes of which ``count`` work at a time.
+
+    A kernel that takes longer than ``limit_s`` seconds is rejected. ``close`` ends what is under
+    way, from any thread.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        cache: ModelCache | None = None,
+        limit_s: float = LIMIT_S,
+        model: str = MODEL,
+    ) -> None:
+        self._cache = cache
+        self._limit_s = limit_s
+        self._model = model
+        self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="model")
+        self._lock = threading.Lock()
+        self._idle: list[AnsweringProcess] = []
+        self._busy: set[AnsweringProcess] = set()
+        self._closed = False
+        self.from_cache = 0
+
+    def submit(
+        self, job: ModelJob, listing: Path, code_digest: str
+    ) -> Future[ModelledTime | Rejected]:
+        """Model one kernel; what is known is there at once."""
+        key = key_of(job, code_digest)
+        known = self._cache.get(key) if self._cache is not None else None
+        modelled = known and _parse_figure(known, job)
+        if isinstance(modelled, ModelledTime):
+            self.from_cache += 1
+            there: Future[ModelledTime | Rejected] = Future()
+            there.set_result(modelled)
+            return there
+        return self._pool.submit(self._ask, job, listing, key)
+
+    def close(self) -> None:
+        """End the processes and drop what waits; may be called again."""
+        with self._lock:
+            self._closed = True
+            for process in self._busy:
+                process.interrupt()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for process in self._idle:
+            process.kill()
+        self._idle.clear()
+
+    def _ask(self, job: ModelJob, listing: Path, key: str) -> ModelledTime | Rejected:
+        try:
+            process = self._next_process()
+        except _ClosedError:
+            return Rejected(Stage.MODEL, "the run ended while it was modelled")
+        try:
+            with process.handed([listing]) as folder:
+                answer = process.request(
+                    self._limit_s,
+                    op="model",
+                    job=job.to_json(),
+                    listing=str(folder / listing.name),
+                )
+        except WorkerLostError as gone:
+            self._release(process, is_over=True)
+            return self._failure(gone.rejected)
+        self._release(process, is_over=False)
+        if "refused" in answer:
+            return Rejected(Stage.MODEL, str(answer["refused"]))
+        found = _parse_figure(answer, job)
+        if isinstance(found, ModelledTime) and self._cache is not None:
+            self._cache.put(key, answer)
+        return found
+
+    def _next_process(self) -> AnsweringProcess:
+        with self._lock:
+            if self._closed:
+                raise _ClosedError
+            process = self._idle.pop() if self._idle else self._start_process()
+            self._busy.add(process)
+            return process
+
+    def _start_process(self) -> AnsweringProcess:
+        return AnsweringProcess(_CHILD, [self._model, str(_MEMORY_BYTES)])
+
+    def _release(self, process: AnsweringProcess, *, is_over: bool) -> None:
+        with self._lock:
+            self._busy.discard(process)
+            if not is_over:
+                self._idle.append(process)
+        if is_over:
+            process.kill()
+
+    def _failure(self, found: Rejected) -> Rejected:
+        if self._closed:
+            return Rejected(Stage.MODEL, "the run ended while it was modelled")
+        if found.stage is Stage.TIMEOUT:
+            reason = f"modelling it takes longer than {self._limit_s:g} s"
+        else:
+            reason = f"the model failed: {found.reason}"
+        return Rejected(Stage.MODEL, reason, found.detail)
+
+
+class _ClosedError(Exception):
+    """Nothing more is begun."""
+
+
+def _parse_figure(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Rejected:
+    try:
+        return parse_answer(answer, job.device)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return Rejected(Stage.MODEL, f"the model gave no time: {error}")

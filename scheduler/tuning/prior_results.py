@@ -1,0 +1,46 @@
+"""Warm start: configurations that won on problems like this one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.problem import Shape
+from scheduler.tuning.ledger import read_winners
+from scheduler.tuning.space import TEMPLATE
+
+_MAX_NEAREST = 3
+
+
+@dataclass(frozen=True)
+class PriorResult:
+    """A configuration that won, and of which template it was ("": not noted)."""
+
+    shape: Shape
+    config: Mapping[str, ConfigValue]
+    template: str = ""
+
+    @property
+    def search_config(self) -> Mapping[str, ConfigValue]:
+        """As a search among several templates knows it."""
+        return {TEMPLATE: self.template, **self.config} if self.template else self.config
+
+
+def nearest_configs(known: Iterable[PriorResult], shape: Shape) -> list[Mapping[str, ConfigValue]]:
+    """At most three different configurations of the nearest problems, the nearest first."""
+    at = [(one.shape.distance(shape), place, one.search_config) for place, one in enumerate(known)]
+    found: list[Mapping[str, ConfigValue]] = []
+    for distance, _, config in sorted(at, key=lambda item: item[:2]):
+        if math.isinf(distance) or len(found) == _MAX_NEAREST:
+            break
+        if dict(config) not in [dict(one) for one in found]:
+            found.append(config)
+    return found
+
+
+def read_prior_results(path: Path) -> list[PriorResult]:
+    """The winners of an earlier run. Raises ``UserError`` where the file is no ledger."""
+    return [PriorResult(one.shape, one.config, one.template) for one in read_winners(path)]

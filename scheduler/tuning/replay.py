@@ -1,0 +1,79 @@
+"""Kernels that were recorded, and where they are called now: what measuring them again needs of a
+schedule, wherever that is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.codegen.benchmark_request import BenchmarkRequest
+from scheduler.codegen.problem import problem_of
+from scheduler.codegen.recorded_call import RecordedCall
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.operations import Lowered
+from scheduler.outcome import UserError
+
+
+@dataclass(frozen=True)
+class GraphNodeRef:
+    """A node that had the problem when its graph was imported; ``graph`` is its file's digest."""
+
+    graph: str
+    graph_bytes: int
+    node: str
+
+
+@dataclass(frozen=True)
+class RecordedUse:
+    """The call that a node made of a kernel: as it was recorded, with the names of the buffers
+    that the node read and wrote, in their order."""
+
+    place: GraphNodeRef
+    args: tuple[Mapping[str, Any], ...]
+    call: Mapping[str, str]
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A node of the problem as it is scheduled now, at the sizes that are asked for."""
+
+    place: GraphNodeRef
+    node: SchedulerNode
+    lowered: Lowered
+    bindings: dict[str, int]
+
+    def request(self, kernel: str, uses: Sequence[RecordedUse], target: str) -> BenchmarkRequest:
+        """The kernel's call here: this node's own where it is among the uses, which are there,
+        else the first. Raises ``UserError`` where it does not fit."""
+        own = [use for use in uses if use.place == self.place]
+        use = (own or list(uses))[0]
+        here = [*self.node.reads, *self.node.writes]
+        renamed = dict(zip(use.buffers, here, strict=True))
+        call = RecordedCall(kernel, use.args, use.call, renamed)
+        return call.request(target, self.bindings, self.lowered.buffers)
+
+
+def find_call_site(
+    places: Sequence[GraphNodeRef],
+    problem: str,
+    sizes: Mapping[str, int],
+    scheduled: Callable[[GraphNodeRef], Schedule | None],
+) -> CallSite:
+    """The first place that has the problem of that digest now; ``scheduled`` is None where the
+    file is gone. Raises ``UserError`` where none has it."""
+    for place in places:
+        schedule = scheduled(place)
+        named = [node for node in schedule.nodes if node.name == place.node] if schedule else []
+        if schedule is None or not named:
+            continue
+        node, lowered = named[0], schedule.lowered
+        if problem_of(node, lowered).digest == problem:
+            symbols = lowered.graph.symbols
+            bindings = {name: sizes.get(name, info.hint) for name, info in symbols.items()}
+            return CallSite(place, node, lowered, bindings)
+    raise UserError(
+        "no imported graph has this problem as it was: this version of Kiln makes other kernels of"
+        " it, or the model was deleted"
+    )

@@ -1,0 +1,67 @@
+"""A run that is taken up again: what was measured before is answered, not measured once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import cycle
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.protocol import Sampler
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.outcome import Rejected
+from scheduler.runtime.device import Timing
+from scheduler.tuning.evaluator import Evaluator
+from scheduler.tuning.problems import TuningProblem
+
+
+class ResumedEvaluator:
+    """Answers for candidates that were measured before, until the last rounds: those compare, so
+    all that take part in them are timed together. ``measured`` goes by the kernel's name."""
+
+    def __init__(
+        self, evaluator: Evaluator, measured: Mapping[str, Measurement | Rejected]
+    ) -> None:
+        self._evaluator = evaluator
+        self._measured = measured
+
+    def use(self, problem: TuningProblem) -> Rejected | None:
+        return self._evaluator.use(problem)
+
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
+        """What was found before, else what is found now."""
+        known = self._measured.get(candidate.request.kernel)
+        if known is None:
+            return self._evaluator.check(candidate, max_s)
+        return known if isinstance(known, Rejected) else known.check
+
+    def check_edges(
+        self, problem: TuningProblem, caller: TemplateCaller, library: str
+    ) -> Rejected | None:
+        return self._evaluator.check_edges(problem, caller, library)
+
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
+        """The samples of before for one candidate; several are timed."""
+        if len(candidates) == 1:
+            (candidate,) = candidates.values()
+            known = self._measured.get(candidate.request.kernel)
+            if isinstance(known, Measurement):
+                samples = cycle(_timings(known))
+                return lambda _, batch: _scale_to_batch(next(samples), batch)
+        return self._evaluator.sampler(candidates, max_s)
+
+
+def _timings(known: Measurement) -> list[Timing]:
+    """Its samples, a launch each."""
+    return [
+        Timing(
+            ns,
+            {name: values[place] for name, values in known.readings.items() if place < len(values)},
+        )
+        for place, ns in enumerate(known.samples_ns)
+    ]
+
+
+def _scale_to_batch(launch: Timing, batch: int) -> Timing:
+    return replace(launch, total_ns=launch.total_ns * batch)

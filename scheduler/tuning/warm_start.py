@@ -1,0 +1,128 @@
+"""What a measured run begins with: the candidates that an earlier run modelled as the fastest.
+
+Lines are found again by the problem, its sizes and the configuration; the figure itself is taken
+over only where the kernel, named by its content, is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from scheduler.codegen import layout
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.outcome import UserError
+from scheduler.targets.modelled import board_of_device
+from scheduler.tuning.ledger import CandidateState, read_lines
+from scheduler.tuning.modelled_time import ModelledTime, devices_of, fastest_first
+from scheduler.tuning.problems import TuningProblem
+
+#: How many of a problem's candidates are measured first.
+FIRST_COUNT = 8
+_USABLE_STATES = (CandidateState.MODELLED, CandidateState.CHOSEN)
+Key: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """What of a ledger's line orders a later run."""
+
+    problem: str
+    bindings: Mapping[str, int]
+    kernel: str
+    template: str
+    config: Mapping[str, ConfigValue]
+    state: CandidateState
+    modelled: ModelledTime | None = None
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """The modelled candidates of an earlier run, ``source`` as people know it."""
+
+    source: str
+    lines: Mapping[Key, tuple[str, ModelledTime]] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        """The device that was modelled."""
+        return ", ".join(devices_of(one for _, one in self.lines.values()))
+
+    def check_for(self, target: str) -> None:
+        """Raise ``UserError`` where another target was modelled."""
+        for device in devices_of(one for _, one in self.lines.values()):
+            modelled = board_of_device(device).target
+            if modelled != target:
+                raise UserError(
+                    f"{self.source}: modelled for {modelled} ({device}), which orders nothing on"
+                    f" {target}"
+                )
+
+    def modelled_times(self, problem: TuningProblem) -> dict[int, ModelledTime]:
+        """Of a problem's candidates by their places, what was modelled of these very kernels."""
+        return {
+            place: one
+            for place, (kernel, one) in self._match(problem).items()
+            if kernel == problem.callers[place].name
+        }
+
+    def first_candidates(self, problem: TuningProblem) -> list[int]:
+        """The places of the candidates to measure first, the least modelled time first; none that
+        the model does not know whole."""
+        found = {place: one for place, (_, one) in self._match(problem).items() if not one.unknown}
+        return fastest_first(found)[:FIRST_COUNT]
+
+    def text(self, problems: Iterable[TuningProblem]) -> str:
+        """One line of what the run begins with."""
+        counts = [len(self._match(one)) for one in problems]
+        if not any(counts):
+            return f"{self.source}: nothing in it is modelled of what is tuned"
+        return (
+            f"each problem begins with the {FIRST_COUNT} fastest as modelled for {self.device}"
+            f" ({self.source}: {sum(counts)} candidates of {sum(map(bool, counts))} of"
+            f" {len(counts)} problems)"
+        )
+
+    def _match(self, problem: TuningProblem) -> dict[int, tuple[str, ModelledTime]]:
+        found = {}
+        for place, caller in enumerate(problem.callers):
+            kernel = caller.kernel
+            key = key_of(problem.title, problem.bindings, kernel.template, kernel.config)
+            if key in self.lines:
+                found[place] = self.lines[key]
+        return found
+
+
+#: Of a run that begins with nothing.
+COLD_START = WarmStart("")
+
+
+def key_of(
+    title: str, bindings: Mapping[str, int], template: str, config: Mapping[str, object]
+) -> Key:
+    """By what a candidate of one run is found in another."""
+    sizes = json.dumps(sorted(bindings.items()))
+    return title, sizes, json.dumps([template, sorted(config.items())])
+
+
+def build_warm_start(source: str, lines: Iterable[LedgerLine]) -> WarmStart:
+    """Of the lines of a ledger."""
+    found = {
+        key_of(one.problem, one.bindings, one.template, one.config): (one.kernel, one.modelled)
+        for one in lines
+        if one.modelled is not None and one.state in _USABLE_STATES
+    }
+    return WarmStart(source, found)
+
+
+def read_warm_start(path: Path) -> WarmStart:
+    """From a ledger, or the bundle that it lies in. Raises ``UserError`` where it is none, or
+    nothing in it is modelled."""
+    file = path / layout.LEDGER if path.is_dir() else path
+    start = build_warm_start(str(path), read_lines(file, LedgerLine))
+    if not start.lines:
+        raise UserError(f"{path}: nothing in this ledger is modelled: name one of modelled times")
+    return start
