@@ -29,7 +29,7 @@ from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.fusion.nodes import Schedule
@@ -72,8 +72,8 @@ class Requested:
     def folder(self) -> str:
         """What its one folder, and the file, is called."""
         if self.use is not None:
-            return layout.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
-        return layout.bundle_folder(self.graph.name, self.graph.digest)
+            return bundle_paths.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
+        return bundle_paths.bundle_folder(self.graph.name, self.graph.digest)
 
     @property
     def is_quick(self) -> bool:
@@ -286,7 +286,7 @@ def _rows(keys: Sequence[int]) -> QuerySet[Build]:
 def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
     """The files of a kernel's builds, each with its path in the bundle."""
     for row in rows:
-        place = layout.build_folder(row.kernel.name, row.target)
+        place = bundle_paths.build_folder(row.kernel.name, row.target)
         recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
         files = {
             recipe.listing_file: row.listing,
@@ -297,7 +297,7 @@ def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
         for name, artifact in files.items():
             if artifact is not None:
                 yield f"{place}/{name}", _content(row, name, artifact)
-        yield f"{place}/{layout.BUILD_RECORD}", writer.record_of(_built(row))
+        yield f"{place}/{bundle_paths.BUILD_RECORD}", writer.record_of(_built(row))
 
 
 def _content(row: Build, name: str, artifact: Artifact) -> bytes:

@@ -17,7 +17,7 @@ from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig, served_together
+from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig, targets_sharing_source
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.tuning.problems import TuningProblem, find_problems
 
@@ -76,7 +76,7 @@ def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
 
 def served() -> tuple[targets.Target, ...]:
     """The targets that kernels are made for here: one row's source serves all of them."""
-    return served_together(targets.find(targets.names()[0]))
+    return targets_sharing_source(targets.find(targets.names()[0]))
 
 
 def served_names() -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def caller(
         return prepared.backend.default(node)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
     config = dict(recorded.config)
-    if not backend.offers(node, recorded.template, config):
+    if not backend.is_candidate(node, recorded.template, config):
         return None
     made = backend.generate(node, recorded.template, config)
     return made if made.name == recorded.kernel else None

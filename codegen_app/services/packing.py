@@ -12,7 +12,7 @@ from codegen_app.models import OPEN_STATES, Graph, KernelUse, Packing, State
 from codegen_app.services import artifacts, audit, bundles, queue, work
 from codegen_app.services.bundles import Requested
 from codegen_app.services.stopping import Stoppable
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.outcome import MachineError, Stage, UserError
 
 MOST_OPEN = 5  # that wait or are packed for one person
@@ -66,8 +66,8 @@ def _again(row: Packing, actor: AbstractBaseUser) -> bool:
 def folder(row: Packing) -> str:
     """What the file, and the one folder in it, is called."""
     if row.use is not None:
-        return layout.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
-    return layout.bundle_folder(row.graph.name, row.graph.digest)
+        return bundle_paths.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
+    return bundle_paths.bundle_folder(row.graph.name, row.graph.digest)
 
 
 def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUser) -> bool:

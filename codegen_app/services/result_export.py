@@ -20,7 +20,7 @@ from codegen_app.models import (
 )
 from codegen_app.models.benchmark_result import IMPORTED
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.index.text import parse_expr
 from scheduler.outcome import UserError
@@ -104,7 +104,7 @@ class _Run:
             node=task.template_node.name,
             title=task.title,
             operands=_read(task.operands, tuple[OperandRecord, ...], task.title),
-            shape=_read(task.shape, Shape, task.title) if task.shape else None,
+            shape=_read(task.shape, ProblemShape, task.title) if task.shape else None,
             state=task.state,
             reason=task.reason,
             spent_s=task.spent_s,

@@ -109,7 +109,7 @@ class RecordedKernels:
                 *(node, one.position, self.scheduled, caller, self._backend)
             )
             scheduled, made = self.scheduled.node(node.name), caller.kernel
-            if not self._backend.offers(scheduled, made.template, made.config):
+            if not self._backend.is_candidate(scheduled, made.template, made.config):
                 # Recorded under other rules: shown, but no code calls it here.
                 uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
                 uses.update(generator="")

@@ -42,7 +42,7 @@ from codegen_app.services.remote_builds import RemoteBuilds
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.assignment import (
@@ -363,7 +363,9 @@ def known(target: str, template: str) -> list[PriorResult]:
     newest = winners.order_by("-pk").values_list("task__shape", "config", "kernel__template")
     return [
         PriorResult(
-            Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config, own or ""
+            ProblemShape(template, tuple(shape["dtypes"]), tuple(shape["extents"])),
+            config,
+            own or "",
         )
         for shape, config, own in newest[:_KNOWN_AT_MOST]
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from cattrs import Converter
 
-from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg, add_request
+from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg, register_arg_union
 from scheduler.ir.codec import decode, make_codec
 
 
@@ -40,5 +40,5 @@ class BuiltCandidate:
 @cache
 def _codec() -> Converter:
     codec = make_codec()
-    add_request(codec)
+    register_arg_union(codec)
     return codec

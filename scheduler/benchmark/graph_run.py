@@ -22,7 +22,7 @@ from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
 from scheduler.build.process import Cancellation, signal_name
 from scheduler.bundle.emulated import library_for
 from scheduler.bundle.reader import Bundle
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.fence.python import start_python
 from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked
 from scheduler.ir.index.functions import is_unbacked
@@ -92,11 +92,11 @@ def _hand_over(
 ) -> None:
     copy = handed / BUNDLE
     copy.mkdir()
-    for name in (layout.MANIFEST, layout.GRAPH):
+    for name in (bundle_paths.MANIFEST, bundle_paths.GRAPH):
         link_or_copy(bundle.folder / name, copy / name)
     for kernel in bundle.manifest.kernels:
         name = bundle.library(kernel, target).name
-        place = copy / layout.build_folder(kernel, target)
+        place = copy / bundle_paths.build_folder(kernel, target)
         place.mkdir(parents=True)
         library = library_for(bundle, kernel, target, device, place)
         if library.parent != place:

@@ -132,7 +132,7 @@ def _kernels(
         tempfile.TemporaryDirectory(prefix="kiln-libraries-") as libraries,
     ):
         for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
-            call = each.at(bindings)
+            call = each.select_variant(bindings)
             key = call.kernel, problem_of(node, plan.lowered).key(bindings)
             if key in seen:
                 continue  # an identical layer: same kernel, same problem, same sizes

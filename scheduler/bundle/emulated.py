@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.reader import Bundle
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.outcome import UserError
 from scheduler.runtime.instructions import EmulatedKernel, is_emulated
 from scheduler.targets import find
@@ -17,7 +17,7 @@ def emulated_kernel(bundle: Bundle, kernel: str, target: str) -> EmulatedKernel:
     listing of it for the target."""
     entry = bundle.manifest.kernels[kernel]
     listing = recipe_of(find(target), Path(entry.source).name).listing_file
-    path = bundle.folder / layout.build_folder(kernel, target) / listing
+    path = bundle.folder / bundle_paths.build_folder(kernel, target) / listing
     try:
         text = path.read_text()
     except FileNotFoundError:

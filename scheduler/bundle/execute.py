@@ -15,7 +15,7 @@ from scheduler.bundle.looping import Looping, needed, sizes_of
 from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
-from scheduler.codegen.program import What
+from scheduler.codegen.program import StepKind
 from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked, check_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX
@@ -85,13 +85,13 @@ class BundleRun:
         manifest = self._bundle.manifest
         looping = Looping(manifest.loops, self.buffers, self._pointers, self.bindings, self._holds)
         for what, number in looping.order(manifest.program, self._lacks_of_loop):
-            if what is What.EXTERN:
+            if what is StepKind.EXTERN:
                 self._extern(manifest.externs[number])
                 continue
             each = manifest.calls[number]
             if self._lacks_size(each):
                 continue
-            call = each.at(self.bindings)
+            call = each.select_variant(self.bindings)
             entry = manifest.kernels[call.kernel]
             if not self._is_missing(call, entry):
                 self._call(call, entry)

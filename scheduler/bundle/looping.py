@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
 from scheduler.bundle.manifest import LoopEntry, SliceEntry
-from scheduler.codegen.program import Step, What, ends_of
+from scheduler.codegen.program import Step, StepKind, loop_ends
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.storage import BoundBuffer
@@ -37,16 +37,16 @@ class Looping:
     ) -> Iterator[Step]:
         """Calls and externs as they run. ``left_out`` is asked before a loop's first step, and
         after each one with True, whether it cannot go on for want of what nothing computes."""
-        ends = ends_of(steps)
+        ends = loop_ends(steps)
         begins = {end: begin for begin, end in ends.items()}
         place = 0
         while place < len(steps):
             step = steps[place]
-            if step.what is What.BEGIN:
+            if step.kind is StepKind.BEGIN:
                 loop = self._loops[step.number]
                 if left_out(loop, False) or not self._begin(step.number):
                     place = ends[place]
-            elif step.what is What.END:
+            elif step.kind is StepKind.END:
                 loop = self._loops[step.number]
                 if not left_out(loop, True) and self._next(step.number):
                     place = begins[place]

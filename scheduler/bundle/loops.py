@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.bundle.manifest import CarriedEntry, LoopEntry, SliceEntry
-from scheduler.codegen.program import Place
+from scheduler.codegen.program import Position
 from scheduler.ir.operations import LoopBegin, LoopEnd, Operation
 
 
@@ -11,10 +11,10 @@ class Loops:
     """Collects them from the marks of a schedule, in order."""
 
     def __init__(self) -> None:
-        self._begun: list[tuple[str, Place]] = []
+        self._begun: list[tuple[str, Position]] = []
         self._ended: dict[str, LoopEntry] = {}
 
-    def note(self, mark: Operation, place: Place) -> None:
+    def note(self, mark: Operation, place: Position) -> None:
         """A mark, and how many calls and externs come before it."""
         if isinstance(mark, LoopBegin):
             self._begun.append((mark.name, place))
@@ -29,7 +29,7 @@ class Loops:
         return tuple(self._ended[name] for name, _ in self._begun)
 
 
-def _entry(begin: LoopBegin, end: LoopEnd, begun: Place, ended: Place) -> LoopEntry:
+def _entry(begin: LoopBegin, end: LoopEnd, begun: Position, ended: Position) -> LoopEntry:
     pairs = zip(begin.carried, end.carried, strict=True)
     return LoopEntry(
         node=begin.node,

@@ -21,7 +21,7 @@ from scheduler.codegen.kernel import (
     Launch,
     RenderedKernel,
 )
-from scheduler.codegen.program import Step, program
+from scheduler.codegen.program import Step, build_program
 from scheduler.ir.graph import ConstantOutput, Expr, Guard, MatmulPrecision, SymbolInfo
 from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr
@@ -174,7 +174,7 @@ class Manifest:
         none."""
         positions = [extern.position for extern in self.externs]
         places = [(loop.begin, loop.end) for loop in self.loops]
-        return program(len(self.calls), positions, places)
+        return build_program(len(self.calls), positions, places)
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""

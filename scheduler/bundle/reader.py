@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import GIVEN, LoopEntry, Manifest
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.ir.check import check_constants
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
@@ -34,10 +34,10 @@ class Bundle:
     @cached_property
     def graph(self) -> Graph:
         """The model's graph. ``UserError`` when ``graph.json`` is damaged."""
-        graph = graph_from_json(_read_json(self.folder / layout.GRAPH))
+        graph = graph_from_json(_read_json(self.folder / bundle_paths.GRAPH))
         if graph.digest != self.manifest.graph_digest:
             raise UserError(
-                f"{self.folder}: {layout.GRAPH} is of another model than {layout.MANIFEST}"
+                f"{self.folder}: {bundle_paths.GRAPH} is of another model than {bundle_paths.MANIFEST}"
             )
         return graph
 
@@ -45,7 +45,7 @@ class Bundle:
         """The shared library of a kernel; ``UserError`` where the bundle has none."""
         source = Path(self.manifest.kernels[kernel].source).name
         library = recipe_of(find(target), source).library_file
-        path = self.folder / layout.build_folder(kernel, target) / library
+        path = self.folder / bundle_paths.build_folder(kernel, target) / library
         if not path.is_file():
             raise UserError(
                 f"{self.folder} has no build of {kernel} for {target}: compile the model for"
@@ -56,9 +56,9 @@ class Bundle:
 
 def read(folder: Path) -> Bundle:
     """Open a bundle. Raises ``UserError`` naming the part that is missing or malformed."""
-    path = folder / layout.MANIFEST
+    path = folder / bundle_paths.MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder} is no bundle: {layout.MANIFEST} is missing")
+        raise UserError(f"{folder} is no bundle: {bundle_paths.MANIFEST} is missing")
     data = _read_json(path)
     import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.bundle.manifest import Manifest
-from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
+from scheduler.codegen.benchmark_request import BenchmarkRequest, make_request
 from scheduler.codegen.kernel import KernelCall
 from scheduler.ir.bindings import Bindings
 
@@ -12,9 +12,9 @@ def request_of(
     manifest: Manifest, call: KernelCall, target: str, bindings: Bindings
 ) -> BenchmarkRequest:
     """The request for one call; ``KeyError`` for a symbol that has no binding."""
-    call = call.at(bindings)
+    call = call.select_variant(bindings)
     entry = manifest.kernels[call.kernel]
-    return request_at(
+    return make_request(
         bindings,
         call,
         entry.args,

@@ -24,7 +24,7 @@ from scheduler.bundle.manifest import (
     MutationEntry,
     kernel_entry,
 )
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule
@@ -38,8 +38,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 # What lies in a bundle's folder, with what running its wrapper and tuning leave there.
 _WRITTEN = frozenset(
     (
-        *(layout.MANIFEST, layout.GRAPH, layout.WRAPPER, layout.KERNELS),
-        *(layout.LEDGER, layout.LOG, layout.RESULTS, "__pycache__"),
+        *(bundle_paths.MANIFEST, bundle_paths.GRAPH, bundle_paths.WRAPPER, bundle_paths.KERNELS),
+        *(bundle_paths.LEDGER, bundle_paths.LOG, bundle_paths.RESULTS, "__pycache__"),
     )
 )
 
@@ -115,9 +115,9 @@ def wrapper_of(manifest: Manifest) -> str:
 
 def texts_of(schedule: Schedule, manifest: Manifest) -> Iterator[tuple[str, str]]:
     """The texts of the bundle as a whole, each with its path in it."""
-    yield layout.MANIFEST, _json(manifest.to_json())
-    yield layout.GRAPH, _json(graph_to_json(schedule.lowered.graph))
-    yield layout.WRAPPER, wrapper_of(manifest)
+    yield bundle_paths.MANIFEST, _json(manifest.to_json())
+    yield bundle_paths.GRAPH, _json(graph_to_json(schedule.lowered.graph))
+    yield bundle_paths.WRAPPER, wrapper_of(manifest)
 
 
 def record_of(build: Build) -> str:
@@ -166,7 +166,7 @@ def check_replaceable(out: Path) -> None:
     held = {path.name for path in out.iterdir()}
     if not held:
         return
-    if not _is_ours(out / layout.MANIFEST):
+    if not _is_ours(out / bundle_paths.MANIFEST):
         raise UserError(f"{out} holds something that is no bundle: name another folder")
     if foreign := held - _WRITTEN:
         raise UserError(
@@ -189,18 +189,18 @@ def _write_kernel(
     builds: Mapping[tuple[str, str], Build],
     targets: Sequence[str],
 ) -> None:
-    (out / layout.kernel_folder(kernel.name)).mkdir(parents=True)
+    (out / bundle_paths.kernel_folder(kernel.name)).mkdir(parents=True)
     (out / kernel.source_path).write_text(kernel.source)
     for target in targets:
         build = builds.get((kernel.name, target))
         if build is None:
             continue
-        place = out / layout.build_folder(kernel.name, target)
+        place = out / bundle_paths.build_folder(kernel.name, target)
         place.mkdir()
         for name in recipe_of(find(target), kernel.source_file).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
-        (place / layout.BUILD_RECORD).write_text(record_of(build))
+        (place / bundle_paths.BUILD_RECORD).write_text(record_of(build))
 
 
 def _json(data: Any) -> str:

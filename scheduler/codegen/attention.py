@@ -7,8 +7,8 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.launch import Interface, Kernel, OneLaunch
 from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.single_launch import InterfaceSpec, Kernel, SingleLaunchTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import (
@@ -24,14 +24,14 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import Cast, Value, loads
 from scheduler.targets import Target
 
-_NARROW = (DType.F16, DType.BF16)
+_HALF_DTYPES = (DType.F16, DType.BF16)
 # The greatest soft cap of scores that may be counted from the lowest one on, as 1 + tanh, which is
 # within 2^-21: they are then off by 2^-13, and weights by no more than f16 rounds them.
-MOST_ABOVE_LOWEST = 256
+MAX_SHIFTED_CAP = 256
 _TILE = "a tile in shared memory"
 
 
-class AttentionTemplate(OneLaunch[Kernel]):
+class AttentionTemplate(SingleLaunchTemplate[Kernel]):
     """One ``Attention`` operation.
 
     In the texts the axes are ``b0``, ``b1`` … (batch), ``row``, ``column``, ``depth`` and
@@ -51,7 +51,7 @@ class AttentionTemplate(OneLaunch[Kernel]):
         operation = node.members[0]
         if len(node.members) != 1 or not isinstance(operation, Attention):
             raise ValueError(f"{node.name} is no attention")
-        self.operation = self.arranged(operation)
+        self.operation = self.remap_axes(operation)
         operation = self.operation
         self.element = _element(operation, lowered)
         self.axis_names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
@@ -64,19 +64,19 @@ class AttentionTemplate(OneLaunch[Kernel]):
         self.out = self._nest(operation.points, *operation.results)
 
     @property
-    def added(self) -> bool:
+    def adds_mask(self) -> bool:
         """Whether the mask is added to scores."""
         mask = self.operation.mask
         return mask is not None and mask.dtype is not DType.BOOL
 
     @property
-    def in_powers(self) -> bool:
+    def has_log2_scores(self) -> bool:
         """Whether scores with their mask are multiplied by log2(e) before the greatest is found, so
         that the difference of equal ones is 0 however large they are: a mask may hide all of a row,
         or of a row's first tile, by f32's least number."""
-        return self.added
+        return self.adds_mask
 
-    def arranged(self, operation: Attention) -> Attention:
+    def remap_axes(self, operation: Attention) -> Attention:
         """The same operation over the axes that the kernel walks."""
         return operation
 
@@ -105,12 +105,12 @@ class AttentionTemplate(OneLaunch[Kernel]):
         return tuple(nest for nest in nests if nest is not None)
 
     @cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         operation = self.operation
         inputs = dict.fromkeys(name for nest in self.nests for name in nest.inputs)
         symbols = {name for nest in self.nests for name in nest.symbols()}
         points = numel(operation.points)
-        return Interface(
+        return InterfaceSpec(
             tuple(inputs),
             self.out.outputs,
             tuple(sorted(symbols)),
@@ -122,19 +122,19 @@ class AttentionTemplate(OneLaunch[Kernel]):
 def _element(operation: Attention, lowered: Lowered) -> DType:
     """The type of the tiles: 16 bits where the operands are, also if something was fused into
     them (torch rounds there), else f32, or f64 where any operand is."""
-    operands = [narrowest(value) for value in (operation.q, operation.k, operation.v)]
+    operands = [narrowest_dtype(value) for value in (operation.q, operation.k, operation.v)]
     if len(set(operands)) == 1:
         return operands[0]
     stored = lowered.buffers[operation.stores[0].buffer].dtype
     read = {
         load.dtype for value in (operation.q, operation.k, operation.v) for load in loads(value)
     }
-    if stored in _NARROW and stored in read:
+    if stored in _HALF_DTYPES and stored in read:
         return stored
     return DType.F64 if DType.F64 in operands else DType.F32
 
 
-def narrowest(value: Value) -> DType:
+def narrowest_dtype(value: Value) -> DType:
     """The type that holds a tree's value without loss, seen through widening casts."""
     while isinstance(value, Cast) and value.dtype is value.value.dtype.compute_dtype:
         value = value.value

@@ -50,7 +50,7 @@ class Window:
     whole: bool
 
     @staticmethod
-    def of(operation: Attention) -> Window:
+    def create(operation: Attention) -> Window:
         """What can be told of an operation's rows."""
         causal = (Limit(True, 1, _ZERO),) if operation.causal else ()
         mask = operation.mask
@@ -58,17 +58,17 @@ class Window:
             return Window(causal, whole=True)
         if mask.dtype is not DType.BOOL:
             return Window(causal, whole=False)
-        found = [_limit(part, operation) for part in _conditions(mask)]
+        found = [_limit(part, operation) for part in _conjuncts(mask)]
         known = tuple(limit for limit in found if limit is not None)
         return Window((*causal, *known), whole=len(known) == len(found))
 
 
-def _conditions(value: Value) -> Iterator[Value]:
+def _conjuncts(value: Value) -> Iterator[Value]:
     """What must all hold."""
     both = isinstance(value, Call) and value.op in ("logical_and", "bitwise_and")
     if isinstance(value, Call) and both:
         for part in value.args:
-            yield from _conditions(part)
+            yield from _conjuncts(part)
     else:
         yield value
 

@@ -80,7 +80,7 @@ class CFunctionRequest(BenchmarkRequest):
                 )
 
 
-def add_request(codec: Converter) -> None:
+def register_arg_union(codec: Converter) -> None:
     """Requests in JSON: each argument says of which kind it is."""
     from cattrs.strategies import configure_tagged_union  # noqa: PLC0415 - rendering needs none
 
@@ -88,7 +88,7 @@ def add_request(codec: Converter) -> None:
     configure_tagged_union(TensorArg | ScalarArg, codec, kinds.__getitem__, tag_name="kind")
 
 
-def request_at(
+def make_request(
     bindings: Bindings,
     call: KernelCall,
     args: Sequence[KernelArg],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
+from scheduler.codegen.benchmark_request import BenchmarkRequest, make_request
 from scheduler.codegen.buffer import TemplateBuffer
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.ir.operations import Buffer
@@ -35,7 +35,7 @@ class TemplateCaller:
 
     def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> BenchmarkRequest:
         """The request for one target and one binding of the symbolic sizes."""
-        return request_at(
+        return make_request(
             dict(bindings),
             self.call,
             self.kernel.args,

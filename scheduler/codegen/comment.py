@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.codegen.layout import source_path
+from scheduler.codegen.bundle_paths import source_path
 from scheduler.codegen.names import op_packet
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from scheduler.codegen.layout import source_path
+from scheduler.codegen.bundle_paths import source_path
 from scheduler.ir.graph import Expr
 
 ArgType: TypeAlias = Literal["ptr", "i32", "i64", "f32", "f64"]
@@ -130,7 +130,7 @@ class KernelCall:
     variants: tuple[CallVariant, ...] = ()
     choice: Choice | None = None
 
-    def at(self, bindings: Mapping[str, int]) -> KernelCall:
+    def select_variant(self, bindings: Mapping[str, int]) -> KernelCall:
         """The call that is made at these sizes. Raises ``KeyError`` for a size that is missing."""
         for variant in self.variants:
             if bindings[variant.symbol] <= variant.at_most:

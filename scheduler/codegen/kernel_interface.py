@@ -46,11 +46,11 @@ class KernelInterface:
         for position in order:
             buffer = inputs[position]
             if buffer is not None:
-                self._pointer(buffer, names[position], is_output=False)
+                self._add_pointer(buffer, names[position], is_output=False)
         for buffer, name in zip(outputs, names[len(inputs) :], strict=True):
-            self._pointer(buffer, name, is_output=True)
+            self._add_pointer(buffer, name, is_output=True)
 
-    def _pointer(self, buffer: Buffer, name: str, *, is_output: bool) -> None:
+    def _add_pointer(self, buffer: Buffer, name: str, *, is_output: bool) -> None:
         if buffer.name in self._names:
             if is_output:
                 raise ValueError(
@@ -62,7 +62,7 @@ class KernelInterface:
         self._args.append(KernelArg(name, "ptr", is_output, buffer.dtype.label))
         self._values[name] = buffer.name
 
-    def named_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
+    def add_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
         """Register a number under a name of its own (M, N, K)."""
         if name in self._values:
             raise ValueError(f"argument {name} is there already")

@@ -15,7 +15,7 @@ PLACEHOLDER = "KERNEL_NAME"
 
 _FUSED_LIMIT = 80
 _SIZE_LIMIT = 100
-_TORCHS = re.compile(r"[su][0-9]{1,18}")
+_TORCH_SYMBOL = re.compile(r"[su][0-9]{1,18}")
 
 
 def op_packet(target: str) -> str:
@@ -29,7 +29,7 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
 
     A name of more than 80 characters is cut after a whole op and says how many follow.
     """
-    ops = sorted({_plain(op_packet(node.target).rpartition(".")[2]) for node in nodes})
+    ops = sorted({_op_identifier(op_packet(node.target).rpartition(".")[2]) for node in nodes})
     parts = ["fused"]
     for position, op in enumerate(ops):
         if len("_".join([*parts, op])) > _FUSED_LIMIT:
@@ -39,7 +39,7 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
     return "_".join(parts)
 
 
-def _plain(op: str) -> str:
+def _op_identifier(op: str) -> str:
     """What a C identifier can hold of an op's name, which comes from the model's file."""
     return identifier(op).strip("_") or "op"
 
@@ -52,7 +52,9 @@ def size_names(symbols: Iterable[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     for symbol in sorted(symbols):
-        name = symbol if _TORCHS.fullmatch(symbol) else f"n_{identifier(symbol)[:_SIZE_LIMIT]}"
+        name = (
+            symbol if _TORCH_SYMBOL.fullmatch(symbol) else f"n_{identifier(symbol)[:_SIZE_LIMIT]}"
+        )
         if PLACEHOLDER in name:
             name = name.lower()
         while name in names.values():

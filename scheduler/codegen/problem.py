@@ -42,8 +42,10 @@ from scheduler.steps import counted, spend
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
-_WHERE_SET = frozenset({"allow_tf32"})  # problems without it are described as before there was one
-_LIKE_A_VARIABLE = re.compile(r"(i|ind)\d+")  # what variables are called in the text
+_WRITTEN_IF_SET = frozenset(
+    {"allow_tf32"}
+)  # problems without it are described as before there was one
+_VARIABLE_NAME = re.compile(r"(i|ind)\d+")  # what variables are called in the text
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ProblemShape:
     """What makes problems comparable (``template``, element types, number of extents), and the
     extents of all operands one after the other, which say how near they are."""
 
@@ -79,7 +81,7 @@ class Shape:
     dtypes: tuple[str, ...]
     extents: tuple[int, ...]
 
-    def distance(self, other: Shape) -> float:
+    def distance(self, other: ProblemShape) -> float:
         """Sum of the extents' ratios, in powers of two; infinite for another kind of problem."""
         mine, theirs = (self.template, self.dtypes), (other.template, other.dtypes)
         if mine != theirs or len(self.extents) != len(other.extents):
@@ -95,7 +97,7 @@ def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
 
 
 def _problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
-    writer = _Writer(lowered.buffers)
+    writer = _CanonicalWriter(lowered.buffers)
     content = {
         "kind": node.kind.value,
         "members": [writer.write(member) for member in node.members],
@@ -128,7 +130,7 @@ def op_name(node: SchedulerNode, lowered: Lowered) -> str:
     return fused_name(lowered.graph.nodes_named(node.nodes)).removeprefix("fused_")
 
 
-class _Writer:
+class _CanonicalWriter:
     """Writes operations as plain data, each buffer and variable named by its first appearance."""
 
     def __init__(self, buffers: Mapping[str, Buffer]) -> None:
@@ -170,7 +172,7 @@ class _Writer:
                 if part != one.default:
                     written.append([one.name, self.write(part)])
                 continue
-            if one.name in _WHERE_SET:
+            if one.name in _WRITTEN_IF_SET:
                 written += [one.name] if part else []
             elif one.name == "buffer" and isinstance(value, Load | Store):
                 written.append(self.buffer(part))
@@ -198,26 +200,26 @@ class _Writer:
             # What is read from memory has no number yet where its index comes first.
             if "." in free.name:
                 names[free] = symbol(free.name.replace(".", ""))
-            elif _LIKE_A_VARIABLE.fullmatch(free.name):
+            elif _VARIABLE_NAME.fullmatch(free.name):
                 names[free] = symbol(f"size.{free.name}")
         return print_expr(expr.xreplace(names))
 
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     """Sizes, types and what is stored, on one line."""
-    types = _types(main.results, buffers)
+    types = _stored_dtypes(main.results, buffers)
     if main.template_op:
-        shape = _TIMES.join(_product(axes) for axes in main.dimensions)
+        shape = _TIMES.join(_format_extent(axes) for axes in main.dimensions)
         rounded = " (tf32)" if main.products and main.products.allow_tf32 else ""
-        return f"{shape} {types}{rounded}{_of_scores(main)}{_epilogue(main)}"
+        return f"{shape} {types}{rounded}{_score_modifiers(main)}{_epilogue(main)}"
     if isinstance(main, Scatter):
-        return f"{_product(main.sources)} into {_product(main.axes)} {types}"
+        return f"{_format_extent(main.sources)} into {_format_extent(main.axes)} {types}"
     outer, inner = main.nest
-    over = f" over {_product(inner)}" if inner else ""
-    return f"{_product(outer)}{over} {types}".strip()
+    over = f" over {_format_extent(inner)}" if inner else ""
+    return f"{_format_extent(outer)}{over} {types}".strip()
 
 
-def _of_scores(main: Operation) -> str:
+def _score_modifiers(main: Operation) -> str:
     """What an attention does with its scores."""
     if not isinstance(main, Attention):
         return ""
@@ -227,21 +229,21 @@ def _of_scores(main: Operation) -> str:
 
 def _epilogue(main: Operation) -> str:
     """How many buffers a template reads for its stores alone."""
-    computed_from = {name for scope in main.operands for name in _reads(scope.value)}
-    stored = {name for store in main.results for name in _reads(store.value)}
+    computed_from = {name for scope in main.operands for name in _buffers_read(scope.value)}
+    stored = {name for store in main.results for name in _buffers_read(store.value)}
     extras = len(stored - computed_from)
     return f", epilogue reads {extras}" if extras else ""
 
 
-def _reads(value: Value) -> set[str]:
+def _buffers_read(value: Value) -> set[str]:
     return {load.buffer for load in loads(value)}
 
 
-def _product(axes: tuple[Axis, ...]) -> str:
+def _format_extent(axes: tuple[Axis, ...]) -> str:
     """The axes' sizes multiplied, as text; in parentheses when it is no single factor."""
     text = print_expr(numel(axes))
     return text if text.isalnum() else f"({text})"
 
 
-def _types(stores: tuple[Store, ...], buffers: Mapping[str, Buffer]) -> str:
+def _stored_dtypes(stores: tuple[Store, ...], buffers: Mapping[str, Buffer]) -> str:
     return "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in stores))

@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeAlias
 from scheduler.outcome import UserError
 
 #: How many calls, and how many externs, come before a place of the order.
-Place: TypeAlias = tuple[int, int]
+Position: TypeAlias = tuple[int, int]
 
 
-class What(StrEnum):
+class StepKind(StrEnum):
     """What a step of the order is."""
 
     CALL = "call"
@@ -24,12 +24,12 @@ class What(StrEnum):
 class Step(NamedTuple):
     """``number`` counts calls, externs or loops, each by themselves."""
 
-    what: What
+    kind: StepKind
     number: int
 
 
-def program(
-    calls: int, externs: Sequence[int], loops: Sequence[tuple[Place, Place]]
+def build_program(
+    calls: int, externs: Sequence[int], loops: Sequence[tuple[Position, Position]]
 ) -> tuple[Step, ...]:
     """All steps in order. ``externs`` are the calls that they run before, in order; ``loops``
     where each begins and ends, in the order in which they begin.
@@ -37,34 +37,36 @@ def program(
     Raises ``UserError`` where loops do not lie within each other or one after the other.
     """
     steps = tuple(_steps(calls, externs, loops))
-    if sum(step.what is What.END for step in steps) != len(loops):
+    if sum(step.kind is StepKind.END for step in steps) != len(loops):
         raise UserError("its loops do not lie within each other or one after the other")
     return steps
 
 
 def _steps(
-    calls: int, externs: Sequence[int], loops: Sequence[tuple[Place, Place]]
+    calls: int, externs: Sequence[int], loops: Sequence[tuple[Position, Position]]
 ) -> Iterator[Step]:
     call = extern = begun = 0
     inside: list[int] = []
     while True:
         while inside and loops[inside[-1]][1] == (call, extern):
-            yield Step(What.END, inside.pop())
+            yield Step(StepKind.END, inside.pop())
         while begun < len(loops) and loops[begun][0] == (call, extern):
             inside.append(begun)
-            yield Step(What.BEGIN, begun)
+            yield Step(StepKind.BEGIN, begun)
             begun += 1
         if extern < len(externs) and externs[extern] <= call:
-            yield Step(What.EXTERN, extern)
+            yield Step(StepKind.EXTERN, extern)
             extern += 1
         elif call < calls:
-            yield Step(What.CALL, call)
+            yield Step(StepKind.CALL, call)
             call += 1
         else:
             return
 
 
-def ends_of(steps: Sequence[Step]) -> dict[int, int]:
+def loop_ends(steps: Sequence[Step]) -> dict[int, int]:
     """The place in the order where each loop ends, by the place where it begins."""
-    begins = {step.number: place for place, step in enumerate(steps) if step.what is What.BEGIN}
-    return {begins[step.number]: place for place, step in enumerate(steps) if step.what is What.END}
+    begins = {step.number: place for place, step in enumerate(steps) if step.kind is StepKind.BEGIN}
+    return {
+        begins[step.number]: place for place, step in enumerate(steps) if step.kind is StepKind.END
+    }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.codegen.benchmark_request import BenchmarkRequest, CFunctionRequest, request_at
+from scheduler.codegen.benchmark_request import BenchmarkRequest, CFunctionRequest, make_request
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Expr
@@ -26,7 +26,7 @@ class RecordedCall:
     kernel: str
     args: Sequence[Mapping[str, Any]]
     call: Mapping[str, str]
-    renamed: Mapping[str, str]
+    buffer_names: Mapping[str, str]
 
     def request(
         self, target: str, bindings: Bindings, buffers: Mapping[str, Buffer]
@@ -35,7 +35,7 @@ class RecordedCall:
         try:
             args = [KernelArg(**arg) for arg in self.args]
             call = KernelCall(self.kernel, {arg.name: self._value(arg) for arg in args})
-            return request_at(
+            return make_request(
                 bindings,
                 call,
                 args,
@@ -51,4 +51,4 @@ class RecordedCall:
 
     def _value(self, arg: KernelArg) -> str | Expr:
         given = self.call[arg.name]
-        return self.renamed[given] if arg.type == "ptr" else parse_expr(given)
+        return self.buffer_names[given] if arg.type == "ptr" else parse_expr(given)

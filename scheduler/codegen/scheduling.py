@@ -12,7 +12,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.languages import language_of
-from scheduler.codegen.template import Config, KernelTemplate, instead
+from scheduler.codegen.template import Config, KernelTemplate, alternative_hint
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.limits import RENDERING_STEPS
@@ -96,7 +96,9 @@ class BaseScheduling(ABC):
         does not serve one of the targets."""
         if node.name not in self._templates:
             if not self.serves(node):
-                raise UserError(f"{node.name}: {self._lack(node)}{instead(self.alternative)}")
+                raise UserError(
+                    f"{node.name}: {self._unsupported_reason(node)}{alternative_hint(self.alternative)}"
+                )
             template = self._table[node.kind]
             self._templates[node.name] = template(
                 node, self.schedule.lowered, self.targets, self.comment
@@ -110,9 +112,9 @@ class BaseScheduling(ABC):
 
     def serves(self, node: SchedulerNode) -> bool:
         """Whether there is a template for such a node on the targets."""
-        return not self._lack(node)
+        return not self._unsupported_reason(node)
 
-    def _lack(self, node: SchedulerNode) -> str:
+    def _unsupported_reason(self, node: SchedulerNode) -> str:
         """Why there is no template for such a node on the targets, "" where there is one."""
         if obstacle := next(filter(None, map(self.obstacle, self.targets)), ""):
             return obstacle
@@ -130,12 +132,12 @@ class BaseScheduling(ABC):
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Every configuration for the node, rendered, and the ones rejected."""
-        with _counted(node):
+        with _node_fuel(node):
             return self._candidates(self.template(node))
 
     def legality(self, node: SchedulerNode) -> Legality:
         """What ``candidates`` would offer and reject by its rules; nothing is rendered."""
-        with _counted(node):
+        with _node_fuel(node):
             template = self.template(node)
             legal, rejections = 0, []
             for config in template.configs():
@@ -159,11 +161,11 @@ class BaseScheduling(ABC):
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
         """The configuration that the problem's size speaks for, without any measurement."""
-        with _counted(node):
+        with _node_fuel(node):
             template = self.template(node)
             return template.generate(template.default_config())
 
-    def leads(self, node: SchedulerNode) -> bool:  # noqa: ARG002 - most do not
+    def is_preferred(self, node: SchedulerNode) -> bool:  # noqa: ARG002 - most do not
         """Whether its default is taken to be faster than that of the scheduling it competes with,
         where neither was measured."""
         return False
@@ -171,15 +173,15 @@ class BaseScheduling(ABC):
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
         """The candidate that the template of that name makes with a configuration that serves.
         Raises ``ValueError`` where no template of the node is called so."""
-        with _counted(node):
+        with _node_fuel(node):
             own = self.template(node)
             if own.name != template:
                 raise ValueError(f"{node.name} has no template {template}")
             return own.generate(config)
 
-    def offers(self, node: SchedulerNode, template: str, config: Config) -> bool:
+    def is_candidate(self, node: SchedulerNode, template: str, config: Config) -> bool:
         """Whether that is one of the node's candidates, or its default."""
-        with _counted(node):
+        with _node_fuel(node):
             own, given = self.template(node), dict(config)
             if own.name != template:
                 return False
@@ -248,7 +250,7 @@ def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
 
 
 @contextmanager
-def _counted(node: SchedulerNode) -> Iterator[None]:
+def _node_fuel(node: SchedulerNode) -> Iterator[None]:
     """Name the node where its kernels take more work than one may."""
     try:
         with counted("rendering", RENDERING_STEPS):
@@ -312,7 +314,7 @@ class CompetingSchedulings(BaseScheduling):
         """The base's first; a competitor without a template for the node says so."""
         found = [self.base.candidates(node)]
         for one in self._all[1:]:
-            found.append(one.candidates(node) if one.serves(node) else _without_template(one, node))
+            found.append(one.candidates(node) if one.serves(node) else _no_template(one, node))
         return Candidates(
             tuple(caller for one in found for caller in one.callers),
             (*(rejected for one in found for rejected in one.rejected), *self._absent),
@@ -325,13 +327,13 @@ class CompetingSchedulings(BaseScheduling):
             if one.serves(node):
                 found.append(one.legality(node))
             else:
-                found.append(Legality(0, _without_template(one, node).rejected))
+                found.append(Legality(0, _no_template(one, node).rejected))
         rejected = (each for one in found for each in one.rejected)
         return Legality(sum(one.legal for one in found), (*rejected, *self._absent))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
         for one in self._all[1:] if self._any_language else ():
-            if one.serves(node) and one.leads(node):
+            if one.serves(node) and one.is_preferred(node):
                 with suppress(UserError):  # no configuration of it serves
                     return one.default(node)
         return self.base.default(node)
@@ -342,8 +344,10 @@ class CompetingSchedulings(BaseScheduling):
                 return one.generate(node, template, config)
         raise ValueError(f"{node.name} has no template {template}")
 
-    def offers(self, node: SchedulerNode, template: str, config: Config) -> bool:
-        return any(one.offers(node, template, config) for one in self._all if one.serves(node))
+    def is_candidate(self, node: SchedulerNode, template: str, config: Config) -> bool:
+        return any(
+            one.is_candidate(node, template, config) for one in self._all if one.serves(node)
+        )
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         self._order.setdefault(kernel.name)
@@ -357,7 +361,7 @@ class CompetingSchedulings(BaseScheduling):
         return self.owner(caller.kernel.source_file).codegen(node, caller)
 
 
-def _without_template(scheduling: BaseScheduling, node: SchedulerNode) -> Candidates:
+def _no_template(scheduling: BaseScheduling, node: SchedulerNode) -> Candidates:
     reason = Rejected(Stage.RULE, f"no template for {node.kind} kernels")
     return Candidates((), (RejectedConfig(type(scheduling).__name__, (), reason),))
 
@@ -413,7 +417,7 @@ def with_competitors(
     return CompetingSchedulings(base, others, absent, any_language=any_language)
 
 
-def served_together(target: Target) -> tuple[Target, ...]:
+def targets_sharing_source(target: Target) -> tuple[Target, ...]:
     """Every target whose kernels have the same sources, in the order in which they are shown."""
     scheduling = backend_of(target).scheduling
     return tuple(

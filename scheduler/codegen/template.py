@@ -104,7 +104,7 @@ class KernelTemplate(ABC):
 
     # ---- what all share
 
-    def unserved(self) -> UserError:
+    def no_config_error(self) -> UserError:
         """That no configuration serves the node on its targets, and why the first one does not."""
         rejections = (self.reject(config) for config in self.configs())
         reason = next(rejected.reason for rejected in rejections if rejected)
@@ -112,7 +112,7 @@ class KernelTemplate(ABC):
         what = title(self.node, self.lowered)
         return UserError(
             f"{self.node.name}: no configuration of {self.name} serves {what} on {names}:"
-            f" {reason}{instead(self.alternative)}"
+            f" {reason}{alternative_hint(self.alternative)}"
         )
 
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
@@ -142,10 +142,10 @@ class KernelTemplate(ABC):
             source=comment + rendered.source.replace(PLACEHOLDER, name),
             source_file=self.source_file,
             args=rendered.args,
-            launches=tuple(_renamed(launch, name) for launch in rendered.launches),
+            launches=tuple(_rename_launch(launch, name) for launch in rendered.launches),
             workspace_bytes=rendered.workspace_bytes,
             nodes=self.node.nodes,
-            line_origins=tuple(_shifted(origin, shift) for origin in rendered.line_origins),
+            line_origins=tuple(_shift_origin(origin, shift) for origin in rendered.line_origins),
         )
         return self.caller_type(
             node=self.node.name,
@@ -160,17 +160,17 @@ class KernelTemplate(ABC):
         return " ".join(f"{key}={value}" for key, value in config.items())
 
 
-def instead(alternative: str) -> str:
+def alternative_hint(alternative: str) -> str:
     """The end of an error about a node that is not served: what to use for it, "" where nothing
     else makes kernels for it."""
     return f"; use {alternative} for it" if alternative else ""
 
 
-def _shifted(origin: LineOrigin, lines: int) -> LineOrigin:
+def _shift_origin(origin: LineOrigin, lines: int) -> LineOrigin:
     return LineOrigin(origin.first + lines, origin.last + lines, origin.nodes)
 
 
-def _renamed(launch: Launch, name: str) -> Launch:
+def _rename_launch(launch: Launch, name: str) -> Launch:
     return Launch(
         launch.function.replace(PLACEHOLDER, name),
         launch.grid,

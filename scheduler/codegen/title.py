@@ -23,7 +23,7 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
     name = op_name(node, lowered)
     if isinstance(main, Contraction):
         hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
-        sizes = _operands(node, main, hints | dict(bindings or {}))
+        sizes = _format_operands(node, main, hints | dict(bindings or {}))
         return f"{name}({sizes}) {_operand_type(node).label}"
     at = bindings or {}
     if isinstance(main, Attention):
@@ -31,14 +31,14 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
         kind = "causal " if main.causal else "masked " if main.mask is not None else ""
         kind += "" if main.cap is None else "capped "
         against = (main.column.size, main.value_depth.size)
-        return f"{name}({_by(rows, at)}, {_by(against, at)}) {kind}{_operand_type(node).label}"
+        return f"{name}({_format_sizes(rows, at)}, {_format_sizes(against, at)}) {kind}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]
     outer, inner = next((nest for nest in nests if nest[1]), nests[-1])
     loops = [numel(outer), *([numel(inner)] if inner else [])]
-    return f"{name}({_by(loops, at)}) {lowered.buffers[node.writes[0]].dtype.label}"
+    return f"{name}({_format_sizes(loops, at)}) {lowered.buffers[node.writes[0]].dtype.label}"
 
 
-def _by(sizes: Iterable[Expr], bindings: Bindings) -> str:
+def _format_sizes(sizes: Iterable[Expr], bindings: Bindings) -> str:
     """Sizes as ``16x64``; one that data decide, or that is not bound, keeps its symbols."""
     return "x".join(
         str(
@@ -48,7 +48,7 @@ def _by(sizes: Iterable[Expr], bindings: Bindings) -> str:
     )
 
 
-def _operands(node: SchedulerNode, main: Contraction, sizes: Bindings) -> str:
+def _format_operands(node: SchedulerNode, main: Contraction, sizes: Bindings) -> str:
     columns = [member.n for member in node.members if isinstance(member, Contraction)]
     m, k = evaluate(numel(main.m), sizes), evaluate(numel(main.k), sizes)
     n = sum(evaluate(numel(axes), sizes) for axes in columns)

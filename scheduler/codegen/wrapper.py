@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 import jinja2
 
-from scheduler.codegen import layout, wrapper_host, wrapper_loops
+from scheduler.codegen import bundle_paths, wrapper_host, wrapper_loops
 from scheduler.codegen.names import size_names
-from scheduler.codegen.program import What, ends_of, program
+from scheduler.codegen.program import StepKind, build_program, loop_ends
 from scheduler.ir.bindings import size_sources
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Constant, Guard, Relation, insert_constants
@@ -35,9 +35,9 @@ from scheduler.limits import MAX_ITERATIONS
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
 _T = TypeVar("_T")
-_GIVEN = ("input", "parameter", "constant")
+_INPUT_KINDS = ("input", "parameter", "constant")
 # What the names of memory look like where they stay as they are; the text has none of this form.
-_PLAIN = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
+_PLAIN_NAME = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
 
 
 @cache
@@ -69,16 +69,16 @@ class _Wrapper:
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
         self._symbols = size_names(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
-        used = {*self._symbols.values(), *wrapper_loops.variables(manifest.get("loops", ()))}
-        self._names = _variables(self._buffers, used)
-        self._pools = _variables(manifest.get("pools", {}), used, "pool")
+        used = {*self._symbols.values(), *wrapper_loops.loop_variables(manifest.get("loops", ()))}
+        self._names = _variable_names(self._buffers, used)
+        self._pools = _variable_names(manifest.get("pools", {}), used, "pool")
         self._externs: Sequence[Mapping[str, Any]] = manifest["externs"]
         self._loops: Sequence[Mapping[str, Any]] = manifest.get("loops", ())
         places = [(tuple(loop["begin"]), tuple(loop["end"])) for loop in self._loops]
         positions = [extern["position"] for extern in self._externs]
-        self._program = program(len(manifest["calls"]), positions, places)
-        self._ends = ends_of(self._program)
-        self._borrowed = {name for loop in self._loops for name in wrapper_loops.borrowed(loop)}
+        self._program = build_program(len(manifest["calls"]), positions, places)
+        self._ends = loop_ends(self._program)
+        self._aliases = {name for loop in self._loops for name in wrapper_loops.alias_buffers(loop)}
         self._missing = self._find_missing()
         outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
         written = {each["output"] for each in mutations}
@@ -106,25 +106,27 @@ class _Wrapper:
         used.update(name for name, _ in self._written)
         used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
         used.update(name for e in self._manifest["externs"] for name in e.get("inputs", ()))
-        used.update(name for loop in self._loops for name in wrapper_loops.own_memory(loop))
-        used.update(name for loop in self._loops for name in wrapper_loops.conditions(loop))
-        given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
+        used.update(name for loop in self._loops for name in wrapper_loops.owned_buffers(loop))
+        used.update(name for loop in self._loops for name in wrapper_loops.condition_buffers(loop))
+        given = [
+            name for name in self._buffers if self._kind(name) in _INPUT_KINDS and name in used
+        ]
         inputs = [name for name in given if self._kind(name) == "input"]
         late = [name for name in self._symbols if is_unbacked(name)]
         known = {n: variable for n, variable in self._symbols.items() if n not in late}
         return _template().render(
-            layout=layout,
+            layout=bundle_paths,
             numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
             graph=docstring(self._manifest["graph"]["name"], MAX_NAME),
             hints=[(docstring(name), int(symbols[name]["hint"])) for name in known],
-            inputs=[self._described(name) for name in inputs],
-            parameters=[self._described(name) for name in given if name not in inputs],
+            inputs=[self._describe_buffer(name) for name in inputs],
+            parameters=[self._describe_buffer(name) for name in given if name not in inputs],
             symbols=", ".join(known.values()),
             symbol_names=[(variable, repr(name)) for name, variable in known.items()],
-            symbol_table=_table(symbols, known),
+            symbol_table=_symbol_table(symbols, known),
             guards=list(self._guards()),
-            late_table=_table(symbols, late) if late else "",
-            from_shapes=list(self._from_shapes(inputs, known)),
+            late_table=_symbol_table(symbols, late) if late else "",
+            from_shapes=list(self._shape_sizes(inputs, known)),
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
             drawn=[(repr(name), value) for name, value in default_bindings(self._symbols).items()],
@@ -133,9 +135,11 @@ class _Wrapper:
             loops=bool(self._loops),
             limit=MAX_ITERATIONS,
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
-            outputs=repr(self._all_returned(self._key, lambda _: None)),
+            outputs=repr(self._map_returned(self._key, lambda _: None)),
             constants=bool(self._constants),
-            written=[(repr(self._key(name)), repr(saved)) for name, saved in self._saved()],
+            written=[
+                (repr(self._key(name)), repr(saved)) for name, saved in self._written_results()
+            ],
             missing=self._missing_lines(),
         )
 
@@ -147,7 +151,7 @@ class _Wrapper:
     def _key(self, name: str) -> str:
         return str(self._buffers[name]["source_name"] or name)
 
-    def _described(self, name: str) -> dict[str, str]:
+    def _describe_buffer(self, name: str) -> dict[str, str]:
         buffer = self._buffers[name]
         return {
             "key": repr(self._key(name)),
@@ -156,7 +160,7 @@ class _Wrapper:
             "stride": self._tuple(buffer["stride"]),
         }
 
-    def _from_shapes(self, inputs: Sequence[str], sizes: Iterable[str]) -> Iterator[str]:
+    def _shape_sizes(self, inputs: Sequence[str], sizes: Iterable[str]) -> Iterator[str]:
         """Where each size is found that an input's shape gives, as Python."""
         shapes = {
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
@@ -183,7 +187,7 @@ class _Wrapper:
 
     def _body(self, given: Sequence[str]) -> Iterator[str]:
         for name in given:
-            item = self._described(name)
+            item = self._describe_buffer(name)
             yield (
                 f"{self._names[name]} = run.given(inputs, {item['key']}, {item['dtype']}, "
                 f"{item['size']}, {item['stride']})"
@@ -191,33 +195,33 @@ class _Wrapper:
         for name, made in self._written:
             if made not in self._missing:
                 yield f"run.check_written(inputs, {self._key(name)!r})"
-        yield from self._without_result()
+        yield from self._missing_output_lines()
         last = self._last_uses()
         allocated: set[str] = set()
         place = depth = 0
         while place < len(self._program):
             what, number = self._program[place]
             lines: Iterable[str] = ()
-            if what is What.EXTERN:
-                lines = self._host(self._externs[number], allocated)
-            elif what is What.CALL:
-                lines = self._one_call(self._manifest["calls"][number], allocated)
-            elif what is What.END:
+            if what is StepKind.EXTERN:
+                lines = self._extern_lines(self._externs[number], allocated)
+            elif what is StepKind.CALL:
+                lines = self._call_lines(self._manifest["calls"][number], allocated)
+            elif what is StepKind.END:
                 depth -= 1
                 lines = ("    " + line for line in self._loop_end(number))
-            elif self._loop_lacks(number):
+            elif self._is_loop_missing(number):
                 place = self._ends[place]
-                lines = [f"# {comment(self._of_loop(number))} is left out: it needs that"]
+                lines = [f"# {comment(self._loop_title(number))} is left out: it needs that"]
             else:
                 lines = self._loop_begin(number, place, allocated)
             yield from ("    " * depth + line if line else line for line in list(lines))
-            depth += what is What.BEGIN and self._program[place].what is What.BEGIN
+            depth += what is StepKind.BEGIN and self._program[place].kind is StepKind.BEGIN
             for pointer in last.get(place, ()):
                 yield f"run.device.free({pointer})"
             place += 1
         yield "run.device.synchronize()"
-        yield from self._asserted()
-        all_results = self._all_returned(self._result, _python_constant)
+        yield from self._assertion_lines()
+        all_results = self._map_returned(self._result, _python_constant)
         results = f"({', '.join(all_results)}{',' if all_results else ''})"
         written = [(name, made) for name, made in self._written if made not in self._missing]
         if not written:
@@ -231,16 +235,16 @@ class _Wrapper:
         yield "run.write_back(inputs, written)"
         yield "return results"
 
-    def _asserted(self) -> Iterator[str]:
+    def _assertion_lines(self) -> Iterator[str]:
         assertions = (Assertion(**each) for each in self._manifest.get("assertions", ()))
         for name, group in groupby(assertions, attrgetter("buffer")):
             if name not in self._missing:
-                yield f"asserted = {self._result(name)}"
+                yield f"assertions = {self._result(name)}"
                 for each in group:
-                    yield f"if not asserted[{each.place}]:"
+                    yield f"if not assertions[{each.place}]:"
                     yield f"    raise SystemExit({each.failure!r})"
 
-    def _all_returned(
+    def _map_returned(
         self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]
     ) -> list[_T]:
         """Something of each that the model returns, in its order."""
@@ -249,18 +253,18 @@ class _Wrapper:
 
     # -- what no kernel makes --------------------------------------------------------------------
 
-    def _host(self, extern: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
+    def _extern_lines(self, extern: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
         """What runs on the host, or stays out."""
 
         def store(name: str, value: str) -> Iterator[str]:
             yield from self._allocations([name], allocated)
-            item = self._described(name)
+            item = self._describe_buffer(name)
             about = f"{item['dtype']}, {item['size']}, {item['stride']}"
             yield f"run.store({self._names[name]}, {value}, {about})"
 
-        runs = wrapper_host.function_of(extern, self._buffers)
+        runs = wrapper_host.host_function(extern, self._buffers)
         if not runs or any(name in self._missing for name in extern["outputs"]):
-            yield f"# {comment(self._needs(extern))}"
+            yield f"# {comment(self._missing_reason(extern))}"
             return
         yield f"# {comment(shortened(extern['node']))}, on the host"
         yield from wrapper_host.lines(
@@ -273,24 +277,24 @@ class _Wrapper:
         missing: dict[str, Mapping[str, Any]] = {}
         unknown: Mapping[str, Any] | None = None
         for what, number in self._program:
-            if what is What.EXTERN:
+            if what is StepKind.EXTERN:
                 extern = self._externs[number]
-                if wrapper_host.function_of(extern, self._buffers):
+                if wrapper_host.host_function(extern, self._buffers):
                     causes = [missing[name] for name in extern["inputs"] if name in missing]
                     missing.update((name, causes[0]) for name in extern["outputs"] if causes)
                     continue
                 missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
                 unknown = unknown or (None if extern.get("outputs") else extern)
                 continue
-            if what is What.CALL:
+            if what is StepKind.CALL:
                 call = self._manifest["calls"][number]
                 arguments = list(self._pointers(call))
                 read = [name for name, writes in arguments if not writes]
-                read += self._late_sizes(call)
+                read += self._unbacked_size_buffers(call)
                 made = [name for name, writes in arguments if writes]
             else:
                 loop = self._loops[number]
-                read, made = wrapper_loops.reads_and_writes(loop, at_end=what is What.END)
+                read, made = wrapper_loops.reads_and_writes(loop, at_end=what is StepKind.END)
                 read += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
             lacking = [name for name in read if name in missing]
             why = missing[lacking[0]] if lacking else unknown
@@ -300,48 +304,50 @@ class _Wrapper:
 
     # -- loops -----------------------------------------------------------------------------------
 
-    def _of_loop(self, number: int) -> str:
+    def _loop_title(self, number: int) -> str:
         loop = self._loops[number]
         return f"{shortened(loop['node'])}, {shortened(loop['op'])}"
 
-    def _loop_lacks(self, number: int) -> bool:
-        return any(name in self._missing for name in wrapper_loops.results(self._loops[number]))
+    def _is_loop_missing(self, number: int) -> bool:
+        return any(
+            name in self._missing for name in wrapper_loops.result_buffers(self._loops[number])
+        )
 
-    def _lacks_at(self, begin: int) -> bool:
-        return self._loop_lacks(self._program[begin].number)
+    def _is_missing_at(self, begin: int) -> bool:
+        return self._is_loop_missing(self._program[begin].number)
 
     def _loop_begin(self, number: int, place: int, allocated: set[str]) -> Iterator[str]:
         """Memory of all that it needs, so that no step asks for it again; then its first line."""
         for what, inside in self._program[place : self._ends[place]]:
-            if what is What.CALL:
+            if what is StepKind.CALL:
                 call = self._manifest["calls"][inside]
                 yield from self._allocations(self._buffers_of(call), allocated)
-            elif what is What.BEGIN:
-                names = wrapper_loops.own_memory(self._loops[inside])
+            elif what is StepKind.BEGIN:
+                names = wrapper_loops.owned_buffers(self._loops[inside])
                 yield from self._allocations(names, allocated)
-        yield f"# {comment(self._of_loop(number))}"
-        yield from wrapper_loops.begin(self._loops[number], number, self._loop_texts)
+        yield f"# {comment(self._loop_title(number))}"
+        yield from wrapper_loops.begin_lines(self._loops[number], number, self._loop_texts)
 
     def _loop_end(self, number: int) -> Iterator[str]:
-        return wrapper_loops.end(self._loops[number], number, self._loop_texts)
+        return wrapper_loops.end_lines(self._loops[number], number, self._loop_texts)
 
     @property
-    def _loop_texts(self) -> wrapper_loops.Texts:
-        return wrapper_loops.Texts(self._names.__getitem__, self._python, self._step)
+    def _loop_texts(self) -> wrapper_loops.LoopTexts:
+        return wrapper_loops.LoopTexts(self._names.__getitem__, self._to_python, self._slice_bytes)
 
-    def _step(self, whole: str) -> str:
+    def _slice_bytes(self, whole: str) -> str:
         """The bytes from one slice of a buffer to the next."""
         buffer = self._buffers[whole]
-        stride = self._python(buffer["stride"][0])
+        stride = self._to_python(buffer["stride"][0])
         return f"({stride}) * {DType.from_label(buffer['dtype']).itemsize}"
 
-    def _late_sizes(self, call: Mapping[str, Any]) -> Iterator[str]:
+    def _unbacked_size_buffers(self, call: Mapping[str, Any]) -> Iterator[str]:
         """The buffers of the sizes that a call is given and that depend on data."""
         for value, is_buffer in self._arguments(call):
             if not is_buffer:
                 yield from map(size_buffer_name, unbacked_sizes(parse_expr(value)))
 
-    def _lacks(self, call: Mapping[str, Any]) -> bool:
+    def _is_call_missing(self, call: Mapping[str, Any]) -> bool:
         return any(name in self._missing for name, writes in self._pointers(call) if writes)
 
     def _pointers(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
@@ -350,7 +356,7 @@ class _Wrapper:
             if arg["type"] == "ptr":
                 yield call["args"][arg["name"]], bool(arg.get("output"))
 
-    def _needs(self, extern: Mapping[str, Any]) -> str:
+    def _missing_reason(self, extern: Mapping[str, Any]) -> str:
         op, node = shortened(extern["op"]), shortened(extern["node"])
         reason = shortened(extern["reason"], MAX_LINE)
         what = f"{op} has no kernel ({reason}), node {node}: use python -m scheduler run"
@@ -361,22 +367,22 @@ class _Wrapper:
         given = [(self._key(name), name) for name in self._returned]
         given += [(self._key(name), made) for name, made in self._written]
         lines = {
-            key: f"output {shortened(key)} needs {self._needs(self._missing[name])}"
+            key: f"output {shortened(key)} needs {self._missing_reason(self._missing[name])}"
             for key, name in given
             if name in self._missing
         }
         return [(repr(key), repr(line)) for key, line in lines.items()]
 
-    def _without_result(self) -> Iterator[str]:
+    def _missing_output_lines(self) -> Iterator[str]:
         """Where no output can be had there is nothing to begin with."""
         outputs = self._manifest["outputs"]
         if outputs and all(name in self._missing for name in outputs):
-            yield f"raise SystemExit({self._needs(self._missing[outputs[0]])!r})"
+            yield f"raise SystemExit({self._missing_reason(self._missing[outputs[0]])!r})"
         elif self._missing_lines():
             yield "for line in MISSING.values():"
             yield "    warnings.warn(line, stacklevel=2)"
 
-    def _saved(self) -> list[tuple[str, str]]:
+    def _written_results(self) -> list[tuple[str, str]]:
         """Written inputs that get a new value, and what this is called beside the outputs."""
         outputs = {self._key(name) for name in self._returned}
         kept = [name for name, made in self._written if made not in self._missing]
@@ -384,7 +390,7 @@ class _Wrapper:
 
     def _allocations(self, names: Sequence[str], allocated: set[str]) -> Iterator[str]:
         for name in names:
-            if self._kind(name) in _GIVEN or name in allocated or name in self._borrowed:
+            if self._kind(name) in _INPUT_KINDS or name in allocated or name in self._aliases:
                 continue
             allocated.add(name)
             buffer = self._buffers[name]
@@ -399,12 +405,12 @@ class _Wrapper:
                 continue
             if pool not in allocated:
                 allocated.add(pool)
-                amount = self._python(self._manifest["pools"][pool])
+                amount = self._to_python(self._manifest["pools"][pool])
                 yield f"{self._pools[pool]} = run.device.allocate({amount})"
             yield f"{self._names[name]} = {self._pools[pool]}  # {about}"
 
-    def _one_call(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
-        if self._lacks(call):
+    def _call_lines(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
+        if self._is_call_missing(call):
             yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
             return
         yield from self._allocations(self._buffers_of(call), allocated)
@@ -413,12 +419,12 @@ class _Wrapper:
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
         nodes = ", ".join(shortened(node) for node in call.get("nodes", ()))
         yield f"# {comment(nodes)}"
-        yield from _why(call)
+        yield from _fallback_comment(call)
         variants = call.get("variants", ())
         for position, variant in enumerate(variants):
-            limit = f"{self._python(variant['symbol'])} <= {int(variant['at_most'])}"
+            limit = f"{self._to_python(variant['symbol'])} <= {int(variant['at_most'])}"
             yield f"{'elif' if position else 'if'} {limit}:"
-            yield from (f"    {line}" for line in _why(variant))
+            yield from (f"    {line}" for line in _fallback_comment(variant))
             yield f"    {self._kernel(variant)}"
         if variants:
             yield "else:"
@@ -426,7 +432,7 @@ class _Wrapper:
 
     def _kernel(self, call: Mapping[str, Any]) -> str:
         args = [
-            self._names[value] if is_buffer else self._python(value)
+            self._names[value] if is_buffer else self._to_python(value)
             for value, is_buffer in self._arguments(call)
         ]
         return f"run.kernel({', '.join([repr(call['kernel']), *args])})"
@@ -442,14 +448,14 @@ class _Wrapper:
 
     # -- expressions -----------------------------------------------------------------------------
 
-    def _python(self, text: str) -> str:
+    def _to_python(self, text: str) -> str:
         """An expression of the manifest as Python; parsed, so that nothing else can stand there."""
         variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
         return print_expr(parse_expr(text).xreplace(variables))
 
     def _tuple(self, items: Sequence[str]) -> str:
         comma = "," if len(items) == 1 else ""
-        return f"({', '.join(self._python(item) for item in items)}{comma})"
+        return f"({', '.join(self._to_python(item) for item in items)}{comma})"
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -457,26 +463,28 @@ class _Wrapper:
         """What to give back after each step of the order: memory of intermediates after its last
         use, and never within a loop."""
         last: dict[str, int] = {}
-        renamed = {name for loop in self._loops for name in wrapper_loops.own_memory(loop)}
+        renamed = {name for loop in self._loops for name in wrapper_loops.owned_buffers(loop)}
         until = self._outermost_ends()
-        left_out = {p for b, e in self._ends.items() for p in range(b, e + 1) if self._lacks_at(b)}
+        left_out = {
+            p for b, e in self._ends.items() for p in range(b, e + 1) if self._is_missing_at(b)
+        }
         for place, (what, number) in enumerate(self._program):
             if place in left_out:
                 continue
             names: Sequence[str] = ()
-            if what is What.CALL:
+            if what is StepKind.CALL:
                 call = self._manifest["calls"][number]
-                names = () if self._lacks(call) else self._buffers_of(call)
-            elif what is What.EXTERN:
+                names = () if self._is_call_missing(call) else self._buffers_of(call)
+            elif what is StepKind.EXTERN:
                 names = self._externs[number].get("inputs", ())
             else:
-                names = wrapper_loops.conditions(self._loops[number])
+                names = wrapper_loops.condition_buffers(self._loops[number])
             for name in names:
                 is_used_up = self._kind(name) == "intermediate" and name not in renamed
-                if is_used_up and name not in self._borrowed | set(self._manifest["outputs"]):
+                if is_used_up and name not in self._aliases | set(self._manifest["outputs"]):
                     pool = self._storage.get(name)
                     pointer = self._pools[pool] if pool is not None else self._names[name]
-                    if what is What.CALL or pointer in last:
+                    if what is StepKind.CALL or pointer in last:
                         last[pointer] = until.get(place, place)
         frees: dict[int, list[str]] = {}
         for pointer, place in last.items():
@@ -494,7 +502,7 @@ class _Wrapper:
     def _result(self, name: str) -> str:
         if name in self._missing:
             return "None"
-        item = self._described(name)
+        item = self._describe_buffer(name)
         pointer = self._names[name]
         return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"
 
@@ -506,12 +514,12 @@ def _python_constant(value: Constant) -> str:
     return ascii(value)
 
 
-def _table(symbols: Mapping[str, Any], names: Iterable[str]) -> str:
+def _symbol_table(symbols: Mapping[str, Any], names: Iterable[str]) -> str:
     """Example, least and most of sizes, as Python."""
     return repr({n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in names})
 
 
-def _why(call: Mapping[str, Any]) -> Iterator[str]:
+def _fallback_comment(call: Mapping[str, Any]) -> Iterator[str]:
     """A comment where the default stands in for a selected kernel that is not made any more."""
     not_made = call.get("choice", {}).get("not_made", "")
     if not_made:
@@ -519,13 +527,13 @@ def _why(call: Mapping[str, Any]) -> Iterator[str]:
         yield f"# the default: {gone} is not made by this version of the generator"
 
 
-def _variables(names: Iterable[str], used: set[str], prefix: str = "") -> dict[str, str]:
+def _variable_names(names: Iterable[str], used: set[str], prefix: str = "") -> dict[str, str]:
     """A variable for each: its name itself where that is plain and free, as ``buf12`` and
     ``arg3_1`` are. They are ``used`` from then on."""
     variables: dict[str, str] = {}
     for place, name in enumerate(names):
         made = prefix + name if not name.startswith(prefix) else name
-        if not _PLAIN.fullmatch(made) or made in used:
+        if not _PLAIN_NAME.fullmatch(made) or made in used:
             made = f"{prefix or 'memory_'}v{place}"
         while made in used:
             made += "_"

@@ -27,15 +27,17 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "aten.repeat_interleave.Tensor": "repeated",
     }
 )
-_OF_VALUES = frozenset({"nonzero", "places", "repeated", _ITEM})  # which bits of a float are not
+_VALUE_FUNCTIONS = frozenset(
+    {"nonzero", "places", "repeated", _ITEM}
+)  # which bits of a float are not
 
 
-def function_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
+def host_function(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
     """The wrapper's own function for an extern; "" where it has none."""
     inputs = extern.get("inputs", ())
     function = _FUNCTIONS.get(extern["op"], "") if inputs else ""
     first = DType.from_label(buffers[inputs[0]]["dtype"]) if inputs else None
-    if function in _OF_VALUES and first is not None and first.is_stored_as_bits:
+    if function in _VALUE_FUNCTIONS and first is not None and first.is_stored_as_bits:
         return ""
     return function
 
@@ -70,7 +72,7 @@ def lines(
     array, ``variable`` that of a size, ``store`` the lines that write a value to a buffer."""
     given = ", ".join(read(name) for name in extern["inputs"])
     yield "run.device.synchronize()"
-    yield f"made = {function_of(extern, buffers)}({given})"
+    yield f"made = {host_function(extern, buffers)}({given})"
     for size, text in sizes_of(extern, buffers):
         yield f"{variable(size)} = read_size({size!r}, {text})"
     results = [name for name in extern["outputs"] if not buffer_size_symbol(name)]

@@ -15,7 +15,7 @@ from scheduler.text import shortened
 Loop = Mapping[str, Any]
 
 
-class Texts(NamedTuple):
+class LoopTexts(NamedTuple):
     """What names of the manifest are as Python: a buffer's variable, an expression, and the bytes
     from one slice of a buffer to the next."""
 
@@ -24,24 +24,24 @@ class Texts(NamedTuple):
     step: Callable[[str], str]
 
 
-def variables(loops: Sequence[Loop]) -> Iterator[str]:
+def loop_variables(loops: Sequence[Loop]) -> Iterator[str]:
     """What the lines of all loops call their own."""
     for number in range(len(loops)):
-        yield from (_step(number), _more(number))
+        yield from (_step_variable(number), _more_variable(number))
 
 
-def _step(number: int) -> str:
+def _step_variable(number: int) -> str:
     return f"step_{number}"
 
 
-def _more(number: int) -> str:
+def _more_variable(number: int) -> str:
     return f"more_{number}"
 
 
-def begin(loop: Loop, number: int, texts: Texts) -> Iterator[str]:
+def begin_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     """From what comes before a loop to the first lines of its body, which are indented."""
     name = texts.name
-    step, more = _step(number), _more(number)
+    step, more = _step_variable(number), _more_variable(number)
     for one in loop["carried"]:
         yield f"{name(one['after'])} = {name(one['before'])}"
     if "steps" in loop:
@@ -59,20 +59,20 @@ def begin(loop: Loop, number: int, texts: Texts) -> Iterator[str]:
             yield f"    {name(one['slice'])} = at({name(one['whole'])}, {offset})"
 
 
-def end(loop: Loop, number: int, texts: Texts) -> Iterator[str]:
+def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     """The last lines of a loop's body."""
     name = texts.name
     if "steps" not in loop:
-        yield f"{_step(number)} += 1"
-        given = f"{shortened(loop['node'])!r}, {name(loop['again'])}, {_step(number)}"
-        yield f"{_more(number)} = run.goes_on({given})"
+        yield f"{_step_variable(number)} += 1"
+        given = f"{shortened(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
+        yield f"{_more_variable(number)} = run.goes_on({given})"
     for one in loop["carried"]:
         before, made = name(one["before"]), name(one["next"])
         yield f"{before}, {made} = {made}, {before}"
         yield f"{name(one['after'])} = {before}"
 
 
-def borrowed(loop: Loop) -> Iterator[str]:
+def alias_buffers(loop: Loop) -> Iterator[str]:
     """Buffers that are names for others' memory."""
     for one in loop["carried"]:
         yield from (one["inside"], one["after"])
@@ -80,18 +80,18 @@ def borrowed(loop: Loop) -> Iterator[str]:
         yield from (one["slice"] for one in loop.get(parts, ()))
 
 
-def own_memory(loop: Loop) -> list[str]:
+def owned_buffers(loop: Loop) -> list[str]:
     """Buffers whose memory it names, or changes for one another's."""
     names = [one[key] for one in loop["carried"] for key in ("before", "next")]
     return names + [one["whole"] for key in ("reads", "makes") for one in loop.get(key, ())]
 
 
-def conditions(loop: Loop) -> list[str]:
+def condition_buffers(loop: Loop) -> list[str]:
     """The buffers that say whether there is a step."""
     return [loop[key] for key in ("condition", "again") if key in loop]
 
 
-def results(loop: Loop) -> list[str]:
+def result_buffers(loop: Loop) -> list[str]:
     """What it leaves."""
     made = [one["whole"] for one in loop.get("makes", ())]
     return [one["after"] for one in loop["carried"]] + made
@@ -109,4 +109,4 @@ def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]
     read += [one["inside"] for one in loop["carried"]]  # missing where there is no first step
     read += [one["slice"] for one in (*loop.get("reads", ()), *loop.get("makes", ()))]
     read += [loop["again"]] if "again" in loop else []
-    return read, results(loop)
+    return read, result_buffers(loop)

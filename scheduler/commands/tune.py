@@ -16,7 +16,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import ChosenBy, Times
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options, tune_report, tune_search
 from scheduler.commands.compile_ import asked_for
@@ -188,7 +188,7 @@ def _write_results(
         others=_others(arguments, result, target),
     )
     results = collect_results(result, circumstances, {node.name for node in plan.nodes})
-    results_file.write(arguments.out / layout.RESULTS, results)
+    results_file.write(arguments.out / bundle_paths.RESULTS, results)
 
 
 def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
@@ -288,10 +288,13 @@ def _write(
         remember(builds.values())
     lines = [one.to_json() for one in fusions]
     write_jsonl(
-        arguments.out / layout.LEDGER, facts | tune_report.facts_of(result), result.entries, lines
+        arguments.out / bundle_paths.LEDGER,
+        facts | tune_report.facts_of(result),
+        result.entries,
+        lines,
     )
     log = "\n".join(problem.autotune_text() for problem in result.problems)
-    (arguments.out / layout.LOG).write_text(begun + log)
+    (arguments.out / bundle_paths.LOG).write_text(begun + log)
     return failed
 
 

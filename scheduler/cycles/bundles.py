@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scheduler.build.rocm.commands import LISTING
 from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
 from scheduler.cycles.kernel_model import Limits, model_kernel
 from scheduler.cycles.launch_inputs import prepare_launches
@@ -33,7 +33,7 @@ def model_bundle(
         raise UserError(f"the bundle has no kernel {asked}")
     done: set[tuple[object, ...]] = set()
     for call in manifest.calls:
-        name = call.at(bindings).kernel
+        name = call.select_variant(bindings).kernel
         if asked and name != asked:
             continue
         entry = manifest.kernels[name]
@@ -42,7 +42,7 @@ def model_bundle(
         if problem in done:
             continue
         done.add(problem)
-        file = bundle.folder / layout.build_folder(name, target.name) / LISTING
+        file = bundle.folder / bundle_paths.build_folder(name, target.name) / LISTING
         if not file.is_file():
             raise UserError(f"the bundle was not built for {target.name}: {name} has no listing")
         listing = file.read_text("utf-8")

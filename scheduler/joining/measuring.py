@@ -16,7 +16,7 @@ from scheduler.build.model import Build
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.scheduling import served_together
+from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.fusion.nodes import Schedule
 from scheduler.joining.asking import AskedBuilds
 from scheduler.joining.folder import Folder
@@ -160,7 +160,7 @@ def scheduled(graph: Path) -> Schedule:
 @lru_cache(maxsize=2)
 def _prepared(graph: Path, target: str) -> PreparedSchedule:
     schedule = scheduled(graph)
-    every = served_together(targets.find(targets.names()[0]))
+    every = targets_sharing_source(targets.find(targets.names()[0]))
     return PreparedSchedule(
         schedule,
         pipeline.scheduling(schedule, every),

@@ -16,7 +16,7 @@ from typing import Any
 from cattrs import Converter
 
 from scheduler.benchmark.metrics import TIME, Facts, Metric
-from scheduler.codegen.layout import kernel_folder
+from scheduler.codegen.bundle_paths import kernel_folder
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.dtypes import DType
 from scheduler.isa.occupancy import rules_of

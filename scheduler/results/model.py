@@ -13,7 +13,7 @@ from typing import Any
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import Metric
 from scheduler.codegen.kernel import ConfigValue, KernelArg, Launch, LineOrigin
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.ir.graph import Expr
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
@@ -127,7 +127,7 @@ class TaskRecord:
     node: str
     title: str
     operands: tuple[OperandRecord, ...]
-    shape: Shape | None
+    shape: ProblemShape | None
     state: str
     reason: str
     spent_s: float

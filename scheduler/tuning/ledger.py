@@ -21,7 +21,7 @@ from scheduler.benchmark.metrics import TIME
 from scheduler.build.model import Build
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import backend_of_kernel
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.modelled_time import ModelledTime
@@ -101,7 +101,7 @@ class Entry:
     code_digest: str = ""
     compile_s: float = 0.0
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    shape: Shape | None = None
+    shape: ProblemShape | None = None
 
     @property
     def median_ns(self) -> float | None:
@@ -182,7 +182,7 @@ class Winner:
     """The chosen candidate of a problem: what warms up a later run's search."""
 
     config: Mapping[str, ConfigValue]
-    shape: Shape
+    shape: ProblemShape
     template: str = ""
 
 

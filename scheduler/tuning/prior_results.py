@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.tuning.ledger import read_winners
 from scheduler.tuning.space import TEMPLATE
 
@@ -19,7 +19,7 @@ _MAX_NEAREST = 3
 class PriorResult:
     """A configuration that won, and of which template it was ("": not noted)."""
 
-    shape: Shape
+    shape: ProblemShape
     config: Mapping[str, ConfigValue]
     template: str = ""
 
@@ -29,7 +29,9 @@ class PriorResult:
         return {TEMPLATE: self.template, **self.config} if self.template else self.config
 
 
-def nearest_configs(known: Iterable[PriorResult], shape: Shape) -> list[Mapping[str, ConfigValue]]:
+def nearest_configs(
+    known: Iterable[PriorResult], shape: ProblemShape
+) -> list[Mapping[str, ConfigValue]]:
     """At most three different configurations of the nearest problems, the nearest first."""
     at = [(one.shape.distance(shape), place, one.search_config) for place, one in enumerate(known)]
     found: list[Mapping[str, ConfigValue]] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.problem import Problem, Shape, problem_of
+from scheduler.codegen.problem import Problem, ProblemShape, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import Schedule, SchedulerNode
@@ -78,7 +78,7 @@ class TuningProblem:
         )
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ProblemShape:
         """What makes it comparable with problems tuned before."""
         return self.call.shape
 
@@ -97,10 +97,10 @@ class ProblemCall:
     template: str  # of the default
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ProblemShape:
         """What makes it comparable with calls of other problems."""
         extents = tuple(size for arg in self.tensors for size in arg.size)
-        return Shape(self.template, tuple(arg.dtype for arg in self.tensors), extents)
+        return ProblemShape(self.template, tuple(arg.dtype for arg in self.tensors), extents)
 
 
 def call_of(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.outcome import UserError
 from scheduler.targets.modelled import board_of_device
@@ -121,7 +121,7 @@ def build_warm_start(source: str, lines: Iterable[LedgerLine]) -> WarmStart:
 def read_warm_start(path: Path) -> WarmStart:
     """From a ledger, or the bundle that it lies in. Raises ``UserError`` where it is none, or
     nothing in it is modelled."""
-    file = path / layout.LEDGER if path.is_dir() else path
+    file = path / bundle_paths.LEDGER if path.is_dir() else path
     start = build_warm_start(str(path), read_lines(file, LedgerLine))
     if not start.lines:
         raise UserError(f"{path}: nothing in this ledger is modelled: name one of modelled times")

@@ -19,7 +19,7 @@ from typing import Any
 from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.problem import problem_of
-from scheduler.codegen.scheduling import served_together
+from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.codegen.title import title
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.serialize import graph_to_json
@@ -58,7 +58,7 @@ def take(path: Path) -> str:
         graph = pipeline.load(path)
         json.dumps(graph_to_json(graph), allow_nan=False)
         plan = pipeline.schedule(pipeline.lower(graph))
-        served = served_together(targets.find(targets.names()[0]))
+        served = targets_sharing_source(targets.find(targets.names()[0]))
         wrapper_of(pipeline.generate(plan, served).manifest())
         backend = pipeline.scheduling(plan, served)
         for node in plan.nodes:

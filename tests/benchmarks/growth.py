@@ -21,7 +21,7 @@ from typing import TypeVar
 from scheduler import pipeline
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.problem import problem_of
-from scheduler.codegen.scheduling import served_together
+from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.codegen.title import title
 from scheduler.ir.graph import Graph
 from scheduler.ir.serialize import graph_from_json, graph_to_json
@@ -71,7 +71,7 @@ def _stages(graph: Graph, *, candidates: bool) -> dict[str, float]:
     read = timed("read", lambda: graph_from_json(json.loads(text)))
     lowered = timed("lowered", lambda: pipeline.lower(read))
     plan = timed("scheduled", lambda: pipeline.schedule(lowered))
-    targets = served_together(find(names()[0]))
+    targets = targets_sharing_source(find(names()[0]))
     made = timed("rendered", lambda: pipeline.generate(plan, targets))
     timed("wrapper", lambda: wrapper_of(made.manifest()))
     nodes = plan.nodes

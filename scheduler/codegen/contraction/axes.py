@@ -25,19 +25,19 @@ from scheduler.ir.values import Value, loads
 _MAX_SPLITS = 8
 
 
-def with_split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+def split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
     """The contractions with every axis split whose variable an index divides by a factor of its
     size. Members share the variables of batch, m and k, so all of them are split alike."""
     for number in range(_MAX_SPLITS):
-        found = next(_splits(members), None)
+        found = next(_find_splits(members), None)
         if found is None:
             break
         axis, inner = found
-        members = tuple(_split(member, axis, inner, number) for member in members)
+        members = tuple(_split_axis(member, axis, inner, number) for member in members)
     return members
 
 
-def _splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
+def _find_splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
     """Axes with the size of the inner part."""
     axes = {
         axis.var: axis
@@ -64,7 +64,7 @@ def _indices(member: Contraction) -> Iterator[Expr]:
         yield from index_exprs(tree)
 
 
-def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
+def _split_axis(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
     high = Axis(variable("outer", number), simplify(FloorDiv(axis.size, inner)))
     low = Axis(variable("inner", number), inner)
     reindexing = {axis.var: high.var * inner + low.var}
@@ -94,7 +94,7 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
     )
 
 
-def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
+def make_columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
     """The contraction with rows and columns exchanged where results lie contiguous along m.
 
     Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
@@ -115,7 +115,7 @@ def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) 
     )
 
 
-def window_as_in_memory(
+def order_window_by_stride(
     contraction: Contraction, buffers: Mapping[str, Buffer], hints: dict[str, int]
 ) -> Contraction:
     """The contraction with its k axes in the order in which the input's window lies in memory,

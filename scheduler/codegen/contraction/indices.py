@@ -79,7 +79,7 @@ def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Affine | No
     return affine(access_offset(access, buffer, ranges), variables)
 
 
-def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
+def collapsed_stride(form: Affine, group: IndexGroup) -> Expr | None:
     """The coefficient of the group's flat index, where its axes fall together in this address.
 
     Axis i joins axis i + 1 where its step is the whole extent of the inner one.
@@ -192,7 +192,7 @@ class Parametrizer:
         steps: dict[str, tuple[Expr, ...]] = {}
         terms = [first]
         for group in self._groups:
-            together = collapsed(form, group)
+            together = collapsed_stride(form, group)
             if together is not None:
                 stride = self._named(f"{prefix}_{group.name}", together)
                 steps[group.name] = (stride,)
@@ -213,7 +213,7 @@ class Parametrizer:
         """The argument that passes ``value``; 0 and 1 are facts of the text instead."""
         if value in (_ZERO, _ONE):
             return value
-        return symbol(self._kernel.named_scalar(name, value, "i64"))
+        return symbol(self._kernel.add_scalar(name, value, "i64"))
 
     def _expression(self, expr: Expr, type_: ArgType) -> Expr:
         """Any index expression with its numbers as arguments."""
@@ -246,5 +246,5 @@ class Parametrizer:
             count = self._counts.get("c", 0)
             self._counts["c"] = count + 1
             name = f"c{count}"
-            self._constants[key] = symbol(self._kernel.named_scalar(name, expr, type_))
+            self._constants[key] = symbol(self._kernel.add_scalar(name, expr, type_))
         return self._constants[key]

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import sympy
 
 from scheduler.codegen.contraction.indices import IndexGroup, Parametrizer
-from scheduler.codegen.contraction.operand import Operand, analyse
+from scheduler.codegen.contraction.operand import Operand, analyse_operand
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.bounds import INT32_MAX, bounds
@@ -34,7 +34,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Read:
+class OperandRead:
     """An operand in the kernel's terms: its value, and where its load and its condition are."""
 
     operand: Operand
@@ -96,7 +96,7 @@ class ContractionInterface(Generic[Kernel]):
                 first = next(loads(value), None)
                 if first is not None:
                     names.setdefault(first.buffer, name)
-        others = [load.buffer for member in members for load in _reads(member)]
+        others = [load.buffer for member in members for load in _member_loads(member)]
         extra = [buffer for buffer in dict.fromkeys(others) if buffer not in names]
         names.update({buffer: f"in{i}" for i, buffer in enumerate(extra)})
         stores = [store for member in members for store in member.stores]
@@ -111,13 +111,13 @@ class ContractionInterface(Generic[Kernel]):
 
     def _register_sizes(self, members: tuple[Contraction, ...]) -> None:
         kernel = self.kernel
-        kernel.named_scalar("M", self.m.extent)
+        kernel.add_scalar("M", self.m.extent)
         self._columns = []
         for position, member in enumerate(members):
             name = f"N{position}" if len(members) > 1 else "N"
-            self._columns.append(kernel.named_scalar(name, IndexGroup("n", member.n).extent))
-        kernel.named_scalar("K", self.k.extent)
-        kernel.named_scalar("batches", self.batch.extent)
+            self._columns.append(kernel.add_scalar(name, IndexGroup("n", member.n).extent))
+        kernel.add_scalar("K", self.k.extent)
+        kernel.add_scalar("batches", self.batch.extent)
         for group in (self.batch, self.m, self.k):
             self._register_axes(group.name, group.axes)
         for position, member in enumerate(members):
@@ -137,14 +137,14 @@ class ContractionInterface(Generic[Kernel]):
             if name == "k" and axis.size.is_Integer:
                 sizes.append(str(axis.size))
             else:
-                sizes.append(self.kernel.named_scalar(f"{name}_size{position}", axis.size))
+                sizes.append(self.kernel.add_scalar(f"{name}_size{position}", axis.size))
 
     def _parametrizer(self, groups: tuple[IndexGroup, ...], counts: dict[str, int]) -> Parametrizer:
         return Parametrizer(
-            self.kernel, groups, self.buffers, counts, self._sizes, wide=self._wide()
+            self.kernel, groups, self.buffers, counts, self._sizes, wide=self._needs_64_bits()
         )
 
-    def _wide(self) -> bool:
+    def _needs_64_bits(self) -> bool:
         """Whether an index inside a division may need 64 bits, at some size within its range."""
         numels = (sympy.Mul(*buffer.size) for buffer in self.kernel.buffers.values())
         return any(bounds(numel, self._sizes)[1] > INT32_MAX for numel in numels)
@@ -163,23 +163,25 @@ class ContractionInterface(Generic[Kernel]):
     def _operand(
         self, name: str, value: Value, groups: tuple[IndexGroup, IndexGroup, IndexGroup]
     ) -> Operand:
-        return analyse(name, value, self.element, groups, self.buffers, converts=self._converts)
+        return analyse_operand(
+            name, value, self.element, groups, self.buffers, converts=self._converts
+        )
 
     def _parametrize(self) -> None:
         """Every access once, so that all arguments are known before anything is printed."""
-        self.reads = (self._read(self.a, self._a_parametrizer), *map(self._second, self.members))
+        self.reads = (self._read(self.a, self._a_parametrizer), *map(self._read_b, self.members))
         self.stores = tuple(
             tuple(member.parametrizer.store(store) for store in member.contraction.stores)
             for member in self.members
         )
 
-    def _second(self, member: Member) -> Read:
+    def _read_b(self, member: Member) -> OperandRead:
         return self._read(member.b, member.parametrizer)
 
-    def _read(self, operand: Operand, parametrizer: Parametrizer) -> Read:
-        return Read(operand, parametrizer.value(operand.value), parametrizer)
+    def _read(self, operand: Operand, parametrizer: Parametrizer) -> OperandRead:
+        return OperandRead(operand, parametrizer.value(operand.value), parametrizer)
 
-    def read_of(self, operand: Operand) -> Read:
+    def read_of(self, operand: Operand) -> OperandRead:
         """The operand in the kernel's terms."""
         return next(read for read in self.reads if read.operand is operand)
 
@@ -194,7 +196,7 @@ class ContractionInterface(Generic[Kernel]):
         return self.batch, self.m, self.k, *(member.n for member in self.members)
 
 
-def _reads(member: Contraction) -> list[Load]:
+def _member_loads(member: Contraction) -> list[Load]:
     return [load for tree in member.trees for load in loads(tree)]
 
 

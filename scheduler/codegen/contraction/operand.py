@@ -10,7 +10,7 @@ import sympy
 from scheduler.codegen.contraction.indices import (
     IndexGroup,
     address,
-    collapsed,
+    collapsed_stride,
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
@@ -25,7 +25,7 @@ _TRANSPOSED_BYTES = (
     2  # of elements that matrices in shared memory can be transposed of as they are read
 )
 # Types of 8 bits that kernels read several elements of at a time and convert in registers.
-CONVERTED = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))
+CONVERTIBLE_DTYPES = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Operand:
     along_k: bool
 
     @property
-    def memory(self) -> DType:
+    def memory_dtype(self) -> DType:
         """The type that is read."""
         return self.element if self.load is None else self.load.dtype
 
     @property
-    def converted(self) -> bool:
+    def is_converted(self) -> bool:
         """Whether what is read becomes an element by a conversion."""
-        return self.memory is not self.element
+        return self.memory_dtype is not self.element
 
     @property
     def masked(self) -> bool:
@@ -78,14 +78,14 @@ class Operand:
         inner = run.innermost
         if inner is None or self.form.at(inner.var) != 1:
             return f"no axis of {self.name} is contiguous"
-        together = collapsed(self.form, run) == 1 and self.condition is None
+        together = collapsed_stride(self.form, run) == 1 and self.condition is None
         extent = run.extent if together else inner.size
         if not is_multiple(extent, elements):
             return f"the contiguous axis of {self.name} has {extent} elements"
-        if self.condition is not None and _varies(self.condition, inner.var):
+        if self.condition is not None and _depends_on(self.condition, inner.var):
             return f"the mask of {self.name} changes along its contiguous axis"
         steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
-        for step in (*([] if together else steps), *self._outside(run), self.form.rest):
+        for step in (*([] if together else steps), *self._outer_steps(run), self.form.rest):
             if not is_multiple(step, elements):
                 return f"{self.name} has a stride or offset of {step}"
         return ""
@@ -95,15 +95,15 @@ class Operand:
         """Why it cannot be copied to shared memory as it lies, "" where it can."""
         if self.load is None:
             return f"{self.name} is computed element by element"
-        if self.converted:
-            return f"{self.name} is converted from {self.memory.label} on its way"
+        if self.is_converted:
+            return f"{self.name} is converted from {self.memory_dtype.label} on its way"
         if self.along_k or self.element.itemsize == _TRANSPOSED_BYTES:
             return ""
         return (
             f"{self.name} is transposed on its way, which copies of 16-bit elements alone need not"
         )
 
-    def _outside(self, run: IndexGroup) -> list[Expr]:
+    def _outer_steps(self, run: IndexGroup) -> list[Expr]:
         """Steps along the axes of the other groups."""
         form = self.form
         assert form is not None, "only strided reads have steps"
@@ -111,7 +111,7 @@ class Operand:
         return [form.at(axis.var) for group in groups for axis in group.axes if axis.size != 1]
 
 
-def analyse(
+def analyse_operand(
     name: str,
     value: Value,
     element: DType,
@@ -122,7 +122,7 @@ def analyse(
 ) -> Operand:
     """The operand over (batch, row, k). ``converts``: the kernel converts elements of 8 bits."""
     batch, row, k = groups
-    load, condition = _strided(value, element, converts=converts)
+    load, condition = _find_strided_load(value, element, converts=converts)
     ranges = loop_ranges(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
     run = form or _first_form(value, ranges, buffers)
@@ -136,14 +136,16 @@ def analyse(
     return Operand(name, value, element, batch, row, k, load, condition, form, along_k)
 
 
-def _strided(value: Value, element: DType, *, converts: bool) -> tuple[Load | None, Value | None]:
+def _find_strided_load(
+    value: Value, element: DType, *, converts: bool
+) -> tuple[Load | None, Value | None]:
     condition: Value | None = None
     # A 0 is the same in whatever type it is held (f32 for f16).
     if isinstance(value, Masked) and isinstance(value.other, Const) and value.other.value == 0:
         condition, value = value.condition, value.value
     if isinstance(value, Cast) and converts and value.dtype is element:
         value = value.value
-        if value.dtype not in CONVERTED:
+        if value.dtype not in CONVERTIBLE_DTYPES:
             return None, None
     elif value.dtype is not element:
         return None, None
@@ -161,5 +163,5 @@ def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> 
     return next((form for form in forms if form is not None), None)
 
 
-def _varies(value: Value, variable: sympy.Symbol) -> bool:
+def _depends_on(value: Value, variable: sympy.Symbol) -> bool:
     return any(variable in index.free_symbols for index in index_exprs(value))

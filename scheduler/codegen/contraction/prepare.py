@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from scheduler.codegen.contraction.axes import (
-    columns_contiguous,
-    window_as_in_memory,
-    with_split_axes,
+    make_columns_contiguous,
+    order_window_by_stride,
+    split_axes,
 )
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.operations import Contraction, Lowered
 
 
-def products(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
+def gemm_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
     """Of a matrix product. Raises ``TypeError`` where a member is no contraction."""
-    return _by_columns(with_split_axes(_members(node)), lowered)
+    return _contiguous_columns(split_axes(_members(node)), lowered)
 
 
-def windows(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
+def convolution_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
     """Of a convolution: k in the order of the input's memory. Raises as ``products``."""
     sizes = hint_bindings(lowered.graph.symbols)
     ordered = tuple(
-        window_as_in_memory(member, lowered.buffers, sizes)
-        for member in with_split_axes(_members(node))
+        order_window_by_stride(member, lowered.buffers, sizes)
+        for member in split_axes(_members(node))
     )
-    return _by_columns(ordered, lowered)
+    return _contiguous_columns(ordered, lowered)
 
 
 def _members(node: SchedulerNode) -> tuple[Contraction, ...]:
@@ -33,8 +33,10 @@ def _members(node: SchedulerNode) -> tuple[Contraction, ...]:
     return node.contractions
 
 
-def _by_columns(members: tuple[Contraction, ...], lowered: Lowered) -> tuple[Contraction, ...]:
+def _contiguous_columns(
+    members: tuple[Contraction, ...], lowered: Lowered
+) -> tuple[Contraction, ...]:
     """Several share ``a`` and its axes; one alone may have m and n exchanged."""
     if len(members) > 1:
         return members
-    return (columns_contiguous(members[0], lowered.buffers),)
+    return (make_columns_contiguous(members[0], lowered.buffers),)

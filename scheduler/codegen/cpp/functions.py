@@ -15,10 +15,10 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
     function = FUNCTIONS[call.op]
     texts = [text for text, _ in args]
     name = "" if function.operator else function.name
-    if args[0][1].is_integer or _takes_from_product(call):
-        name = _AS_FUNCTIONS.get(call.op, name)
+    if args[0][1].is_integer or _subtracts_product(call):
+        name = _OPERATOR_FUNCTIONS.get(call.op, name)
     if name:
-        return f"kiln::{name}({', '.join(_typed(text, dtype) for text, dtype in args)})"
+        return f"kiln::{name}({', '.join(_cast_narrow(text, dtype) for text, dtype in args)})"
     if function.arity == 1:
         return f"{function.operator}{_in_parentheses(texts[0])}"
     if function.arity == 2:
@@ -26,7 +26,7 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
     return f"{texts[0]} ? {texts[1]} : {texts[2]}"
 
 
-def _takes_from_product(call: Call) -> bool:
+def _subtracts_product(call: Call) -> bool:
     """Whether it is a difference of a product of floats and what may be the greatest of such
     products: a compiler would leave that product unrounded."""
     if call.op != "sub" or not call.dtype.is_float:
@@ -40,7 +40,7 @@ def _is_product(value: Value) -> bool:
 
 # Operators as functions of ``kiln/arithmetic.h``: what an integer does not hold wraps around, and
 # products of floats are rounded before they are taken from.
-_AS_FUNCTIONS = {"add": "plus", "sub": "minus", "mul": "times", "neg": "negated"}
+_OPERATOR_FUNCTIONS = {"add": "plus", "sub": "minus", "mul": "times", "neg": "negated"}
 
 
 def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:
@@ -52,18 +52,18 @@ def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:
             if isinstance(other, Call) and known and isinstance(one, Const) and one.value == 1:
                 return f"one_plus_{other.op}", other.args
         return None
-    name = _FAST.get(call.op)
+    name = _FAST_FUNCTIONS.get(call.op)
     return None if name is None else (name, call.args)
 
 
 # By the name of the pointwise function.
-_FAST = {
+_FAST_FUNCTIONS = {
     name: name
     for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid", "tanh", "erf")
 } | {"reciprocal": "reciprocal", "truediv": "divide", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 
 
-def _typed(text: str, dtype: DType) -> str:
+def _cast_narrow(text: str, dtype: DType) -> str:
     """An argument in its own type: a literal of a narrow integer is an int in C++, and a template
     of one type for all arguments would not fit."""
     if text.isidentifier() or dtype.is_inexact or dtype is DType.BOOL or dtype.itemsize >= 4:

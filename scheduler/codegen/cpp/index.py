@@ -36,7 +36,7 @@ class IndexPrinter(index.IndexPrinter):
         self._wide = wide
         self._multipliers = multipliers or {}
 
-    def by_multiplication(self, function: str, dividend: str, divisor: Expr) -> str:
+    def print_fast_division(self, function: str, dividend: str, divisor: Expr) -> str:
         """The ``quotient`` or ``remainder`` of what is not negative by a size that has a number."""
         return f"kiln::{function}({dividend}, {self(divisor)}, {self._multipliers[divisor]})"
 
@@ -44,7 +44,7 @@ class IndexPrinter(index.IndexPrinter):
         a, b = expr.args
         if b in self._multipliers and is_nonnegative(a, self._ranges):
             function = "quotient" if isinstance(expr, FloorDiv) else "remainder"
-            return self.by_multiplication(function, self(a), b), index.ATOM
+            return self.print_fast_division(function, self(a), b), index.ATOM
         return super()._division(expr)
 
     def _symbol(self, name: str) -> str:
@@ -56,8 +56,8 @@ class IndexPrinter(index.IndexPrinter):
     def _operator(self, expr: Expr) -> str:
         return "/" if isinstance(expr, FloorDiv) else "%"
 
-    def _floored(self, expr: Expr, a: str, b: str) -> str:
+    def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         return f"kiln::{'floor_div' if isinstance(expr, FloorDiv) else 'floor_mod'}({a}, {b})"
 
-    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+    def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         return f"kiln::{'index_max' if isinstance(expr, sympy.Max) else 'index_min'}({a}, {b})"

@@ -17,7 +17,7 @@ class NestPrinter(printer.NestPrinter):
 
     index: IndexPrinter
     divided_by = "/"
-    read_once: Collection[str] = ()
+    streamed_pointers: Collection[str] = ()
     """Pointers through which each element is read once in all."""
 
     def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
@@ -27,7 +27,7 @@ class NestPrinter(printer.NestPrinter):
     def division(self, dividend: str, size: Expr) -> tuple[str, str]:
         if size not in self.nest.multipliers:
             return super().division(dividend, size)
-        by = self.index.by_multiplication
+        by = self.index.print_fast_division
         return by("remainder", dividend, size), by("quotient", dividend, size)
 
     def value_printer(self) -> ValuePrinter:
@@ -46,14 +46,14 @@ class NestPrinter(printer.NestPrinter):
         return f"const {dtype.cpp} {name} = {text};"
 
     @contextmanager
-    def each(self, width: int) -> Iterator[None]:
+    def pack_loop(self, width: int) -> Iterator[None]:
         self.lines.add("#pragma unroll", ())
         with self.lines.block(f"for (int j = 0; j < {width}; ++j)"):
             yield
 
     def load_pack(self, pointer: str, offset: str, width: int) -> str:
         place = f"{pointer} + {offset}"
-        function = "load_pack_once" if pointer in self.read_once else "load_pack"
+        function = "load_pack_once" if pointer in self.streamed_pointers else "load_pack"
         return f"kiln::{function}<{width}>({place})" if width > 1 else f"*({place})"
 
     def pack_definition(self, name: str, text: str, *, new: bool) -> str:

@@ -36,17 +36,17 @@ def convert(text: str, source: DType, target: DType) -> str:
     return f"static_cast<{target.cpp}>({text})"
 
 
-def hold(text: str, dtype: DType) -> str:
+def upcast(text: str, dtype: DType) -> str:
     """``text``, an element of type ``dtype``, in the type in which kernels hold it."""
     return text if dtype.compute_dtype is dtype else f"kiln::to_float({text})"
 
 
-def bits(text: str, source: DType, target: DType) -> str:
+def bit_cast(text: str, source: DType, target: DType) -> str:
     """The bits of ``text``, a held value of ``source``, as a held value of ``target``."""
     element = convert(text, source, source)
     if source.is_integer:  # a literal of a narrow one is an int
         element = f"static_cast<{source.cpp}>({element})"
-    return hold(f"kiln::bit_cast<{target.cpp}>({element})", target)
+    return upcast(f"kiln::bit_cast<{target.cpp}>({element})", target)
 
 
 class ValuePrinter(values.ValuePrinter):
@@ -78,25 +78,25 @@ class ValuePrinter(values.ValuePrinter):
     def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
 
-    def _called(self, value: Call) -> str:
+    def _call_expression(self, value: Call) -> str:
         fast = fast_form(value) if self.is_fast(value) else None
         if fast is None:
-            return super()._called(value)
+            return super()._call_expression(value)
         name, args = fast
         return f"kiln::fast::{name}({', '.join(map(self.value, args))})"
 
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
         if FUNCTIONS[call.op].result is Result.BITS:
-            return bits(*args[0], call.dtype)
+            return bit_cast(*args[0], call.dtype)
         return call_text(call, args)
 
     def convert(self, text: str, source: DType, target: DType) -> str:
         return convert(text, source, target)
 
-    def hold(self, text: str, dtype: DType) -> str:
-        return hold(text, dtype)
+    def upcast(self, text: str, dtype: DType) -> str:
+        return upcast(text, dtype)
 
-    def as_held(self, text: str, dtype: DType) -> str:
+    def cast_to_compute(self, text: str, dtype: DType) -> str:
         return f"static_cast<{dtype.compute_dtype.cpp}>({text})"
 
     def select(self, condition: str, value: str, other: str) -> str:

@@ -17,26 +17,26 @@ from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
 from scheduler.codegen.attention_window import Window
 from scheduler.codegen.cutedsl.attention_cap import CapText
-from scheduler.codegen.cutedsl.attention_config import AttentionConfig, configs
+from scheduler.codegen.cutedsl.attention_config import AttentionConfig, all_configs
 from scheduler.codegen.cutedsl.attention_hooks import ColumnsHook, HookPrinter, index_type_of
 from scheduler.codegen.cutedsl.attention_limits import Limits
-from scheduler.codegen.cutedsl.attention_split import Parts
+from scheduler.codegen.cutedsl.attention_split import SplitWorkspace
 from scheduler.codegen.cutedsl.gemm_config import MULTIPROCESSORS
 from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
-from scheduler.codegen.cutedsl.prepared import Prepared
+from scheduler.codegen.cutedsl.prepared_operand import PreparedOperand
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
-from scheduler.codegen.cutedsl.text import kernel_text
 from scheduler.codegen.cutedsl.tma import Tiles, read_tiles, written_tiles
 from scheduler.codegen.cutedsl.types import type_name, type_obstacle
 from scheduler.codegen.cutedsl.values import obstacle
 from scheduler.codegen.kernel import Launch
-from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
+from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
@@ -104,18 +104,18 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return CuteDSLTemplateKernel()
 
     @property
-    def leads(self) -> bool:
+    def is_preferred(self) -> bool:
         return True
 
     # -- configurations --------------------------------------------------------------------------
 
     def configs(self) -> Sequence[Config]:
-        return configs()
+        return all_configs()
 
     def reject(self, config: Config) -> Rejected | None:
         if self._obstacle:
             return illegal(self._obstacle)
-        made = AttentionConfig.of(config)
+        made = AttentionConfig.create(config)
         shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
         most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if shared > most:
@@ -152,14 +152,14 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         rows = self.hint(self.operation.row.size)
         serving = [config for config in self.configs() if self.reject(config) is None]
         if not serving:
-            raise self.unserved()
+            raise self.no_config_error()
         splits = self._splits(rows)
 
         batch = max(self.hint(numel(self.operation.batch)), 1)
         columns = self.hint(self.operation.column.size)
 
         def fitness(config: Config) -> tuple[bool, bool, int, int, bool, int, int]:
-            made = AttentionConfig.of(config)
+            made = AttentionConfig.create(config)
             tall = made.block_m > round_up(max(rows, 1), 64)
             rounds = batch * -(-rows // made.block_m) / MULTIPROCESSORS
             brief = columns <= _FEW_TILES * made.block_n
@@ -190,7 +190,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     # -- operands --------------------------------------------------------------------------------
 
     @cached_property
-    def _read(self) -> tuple[Tiles | str, Tiles | str, Tiles | str]:
+    def _input_tiles(self) -> tuple[Tiles | str, Tiles | str, Tiles | str]:
         operation = self.operation
         columns = (operation.row, operation.column, operation.column)
         depths = (operation.depth, operation.depth, operation.value_depth)
@@ -201,23 +201,23 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return q, k, v
 
     @cached_property
-    def _written(self) -> Tiles | str:
+    def _output_tiles(self) -> Tiles | str:
         operation = self.operation
         return written_tiles(self.out, operation.row, operation.value_depth, self.element)
 
     @cached_property
-    def _prepared(self) -> tuple[Prepared, ...]:
+    def _prepared(self) -> tuple[PreparedOperand, ...]:
         """The operands that a kernel before this one writes in rows: TMA cannot read them."""
         operation = self.operation
         rows = (operation.row, operation.column, operation.column)
         depths = (operation.depth, operation.depth, operation.value_depth)
-        found: list[Prepared] = []
-        for position, tiles in enumerate(self._read):
+        found: list[PreparedOperand] = []
+        for position, tiles in enumerate(self._input_tiles):
             if isinstance(tiles, str):
                 scope = operation.operands[position]
                 before = found[-1].end if found else as_expr(0)
                 found.append(
-                    Prepared.of(
+                    PreparedOperand.create(
                         "qkv"[position],
                         scope,
                         (rows[position], depths[position]),
@@ -231,14 +231,14 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         return tuple(found)
 
     def _tiles(self, position: int) -> Tiles:
-        tiles = self._read[position]
+        tiles = self._input_tiles[position]
         if isinstance(tiles, Tiles):
             return tiles
         name = "qkv"[position]
         return next(each.tiles for each in self._prepared if each.operand == name)
 
     @cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         """With what is prepared, which may be larger than what it is made of."""
         interface = super().interface
         wide = any(each.nest.needs_64_bits() for each in self._prepared)
@@ -247,16 +247,16 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     # -- text ------------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        made, kernel, one = AttentionConfig.of(config), self.kernel, as_expr(1)
+        made, kernel, one = AttentionConfig.create(config), self.kernel, as_expr(1)
         prepared = self._prepared[-1].end if self._prepared else as_expr(0)
         batch, rows = numel(self.operation.batch), self.operation.row.size
         blocks = batch * ceil_div(rows, made.block_m) * made.splits
-        parts = Parts(made.splits, batch * rows, self._tile_value_depth, prepared)
+        parts = SplitWorkspace(made.splits, batch * rows, self._tile_value_depth, prepared)
         workspace = parts.end if made.splits > 1 else prepared
-        text = kernel_text("attention")
+        text = kernel_template("attention")
         partial = self.partial(
             text,
-            lambda: kernel.constants(self.interface.points, workspace, self.renamed),
+            lambda: kernel.constants(self.interface.points, workspace, self.symbol_renames),
             **self._texts,
             **self._config_texts(made, parts, blocks),
         )
@@ -270,7 +270,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         launches = tuple(
             Launch(
                 f"{PLACEHOLDER}_{name}_{number}",
-                (self.over_arguments(grid), one, one),
+                (self.rename_symbols(grid), one, one),
                 (threads, 1, 1),
                 lds,
                 (),
@@ -279,13 +279,15 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             for number, (name, grid, threads, lds) in enumerate(launched)
         )
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
-        bytes_ = self.over_arguments(workspace)
+        bytes_ = self.rename_symbols(workspace)
         return RenderedTemplate(source, kernel.args, values, launches, bytes_, origins)
 
-    def _config_texts(self, made: AttentionConfig, parts: Parts, blocks: Expr) -> dict[str, Any]:
+    def _config_texts(
+        self, made: AttentionConfig, parts: SplitWorkspace, blocks: Expr
+    ) -> dict[str, Any]:
         """What depends on the configuration."""
         mask, finish = self._hooks
-        stored_by_tma = made.splits == 1 and isinstance(self._written, Tiles)
+        stored_by_tma = made.splits == 1 and isinstance(self._output_tiles, Tiles)
         at_once = made.splits == 1 and not stored_by_tma
         called = [hook for hook in (mask, finish if at_once else None) if hook]
         arguments = (name for each in called for name in each.hook.arguments)
@@ -304,7 +306,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _host(self) -> IndexPrinter:
-        return IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
+        return IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
 
     @property
     def _index_type(self) -> str:
@@ -316,7 +318,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         operation = self.operation
         printer, decoded = self._batch_decode(1)
         mask, finish = self._hooks
-        out = self._written
+        out = self._output_tiles
         return {
             "index_type": self._index_type,
             "element": type_name(self.element),
@@ -329,9 +331,11 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "log2_e": repr(math.log2(math.e)),
             # The greatest score is found before it is scaled, which a positive scale allows.
             "scaled_first": mask is not None or operation.scale <= 0,
-            "cap": CapText.of(operation.cap, operation.scale, self.added, self.in_powers),
+            "cap": CapText.create(
+                operation.cap, operation.scale, self.adds_mask, self.has_log2_scores
+            ),
             "safe": operation.safe,
-            "in_powers": self.in_powers,
+            "in_powers": self.has_log2_scores,
             "rows": printer.index(operation.row.size),
             "columns": printer.index(operation.column.size),
             "batches": printer.index(numel(operation.batch)),
@@ -351,7 +355,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _hook_printer(self) -> HookPrinter:
-        names = {**self.axis_names, **self.renamed}
+        names = {**self.axis_names, **self.symbol_renames}
         wide = self.interface.wide
         return HookPrinter(self.marks, self.memory, names, self.kernel.names, wide)
 
@@ -360,13 +364,13 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         """The mask's function, if limits of rows do not say it all, and that of the results."""
         operation, printer = self.operation, self._hook_printer
         read = self.mask if self.mask and not self._limits.whole else None
-        times = "LOG2_E" if self.in_powers else ""
+        times = "LOG2_E" if self.has_log2_scores else ""
         mask = printer.mask(read, operation.column, times) if read else None
         return mask, printer.finish(self.out, operation.value_depth, self.element.compute_dtype)
 
     @cached_property
     def _limits(self) -> Limits:
-        return Limits(Window.of(self.operation), {**self.axis_names, **self.renamed})
+        return Limits(Window.create(self.operation), {**self.axis_names, **self.symbol_renames})
 
     def _batch_decode(self, indent: int) -> tuple[NestPrinter, Lines]:
         """The batch's variables from its flat index."""
@@ -380,8 +384,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     def _tensor(self, tiles: Tiles, row: Axis) -> _Operand:
         memory = self.memory.get(tiles.buffer.name)
-        names = {**self.axis_names, **self.renamed}
-        place = IndexPrinter(ranges=self.q.ranges, names=names)(tiles.sixteenths)
+        names = {**self.axis_names, **self.symbol_renames}
+        place = IndexPrinter(ranges=self.q.ranges, names=names)(tiles.offset_16_bytes)
         return _Operand(
             pointer=memory.pointer if memory else tiles.buffer.name,
             rows=self._host(row.size),
@@ -390,19 +394,19 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             place=f"Int32({place})",
         )
 
-    def _prepared_text(self, prepared: Prepared) -> _PreparedText:
+    def _prepared_text(self, prepared: PreparedOperand) -> _PreparedText:
         lines = self.lines(2)
         rows = Memory(f"{prepared.operand}_rows", prepared.tiles.buffer)
         memory = {**self.memory, rows.buffer.name: rows}
         pack = prepared.pack
         printer = NestPrinter(
-            prepared.nest, lines, memory, pack, self.renamed, index_type=self._index_type
+            prepared.nest, lines, memory, pack, self.symbol_renames, index_type=self._index_type
         )
         printer.decode("xindex", prepared.nest.outer)
         printer.run(prepared.nest.statements, printer.store)
         return _PreparedText(
             operand=prepared.operand,
-            reason=str(self._read["qkv".index(prepared.operand)]),
+            reason=str(self._input_tiles["qkv".index(prepared.operand)]),
             function=f"{PLACEHOLDER}_prepare_{prepared.operand}",
             pointer=rows.pointer,
             at=self._host(prepared.begin),

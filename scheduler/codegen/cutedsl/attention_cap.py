@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scheduler.codegen.attention import MOST_ABOVE_LOWEST
+from scheduler.codegen.attention import MAX_SHIFTED_CAP
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class CapText:
     whole: bool
 
     @staticmethod
-    def of(cap: float | None, scale: float, added: bool, in_powers: bool) -> CapText | None:
+    def create(cap: float | None, scale: float, added: bool, in_powers: bool) -> CapText | None:
         """Of an operation's cap and scale; ``in_powers``: numbers are exponents of 2."""
         if cap is None:
             return None
-        above_lowest = cap <= MOST_ABOVE_LOWEST
+        above_lowest = cap <= MAX_SHIFTED_CAP
         slope = scale / cap * (-2 * math.log2(math.e) if above_lowest else 1)
         value = cap * (math.log2(math.e) if in_powers else 1)
         return CapText(repr(value), repr(slope), above_lowest, added)

@@ -33,7 +33,7 @@ class AttentionConfig:
     splits: int
 
     @staticmethod
-    def of(config: Config) -> AttentionConfig:
+    def create(config: Config) -> AttentionConfig:
         return AttentionConfig(
             int(config["block_m"]) // _ROWS,
             int(config["block_n"]),
@@ -79,7 +79,7 @@ class AttentionConfig:
         return _MOST_REGISTERS[self.warpgroups]
 
 
-def configs() -> Sequence[Config]:
+def all_configs() -> Sequence[Config]:
     """Every configuration, in the order in which they are tried."""
     return [
         {

@@ -13,7 +13,7 @@ from scheduler.codegen.cutedsl.types import type_name
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.printing.lines import BlocksByIndent, Marks
+from scheduler.codegen.printing.lines import Marks, PythonLines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
@@ -54,7 +54,7 @@ class HookPrinter:
     arguments: tuple[str, ...]
     wide: bool
 
-    def printer(self, nest: LoopNest, lines: BlocksByIndent, pack: Pack | None) -> NestPrinter:
+    def printer(self, nest: LoopNest, lines: PythonLines, pack: Pack | None) -> NestPrinter:
         """Of a nest's statements, in the kernel's names."""
         index_type = index_type_of(self.wide)
         return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
@@ -62,14 +62,14 @@ class HookPrinter:
     def mask(self, nest: LoopNest, column: Axis, times: str = "") -> ColumnsHook:
         """``masked``: scores with the values of the mask (``times`` a constant), or without those
         that it leaves out."""
-        width = _width(nest, column)
-        lines = BlocksByIndent(self.marks)
+        width = _pack_width(nest, column)
+        lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(column, width))
         at = "j" if width > 1 else "0"
 
         def take(statement: Statement) -> None:
             value, values = statement.store.value, printer.values
-            with values.computing(statement.store.nodes):
+            with values.mark_nodes(statement.store.nodes):
                 text = values.value(value)
                 if value.dtype.compute_dtype not in (DType.BOOL, DType.F32):
                     text = f"{type_name(DType.F32)}({text})"
@@ -85,8 +85,8 @@ class HookPrinter:
 
     def finish(self, nest: LoopNest, value_depth: Axis, held: DType) -> ColumnsHook:
         """``finish``: what is computed from the results, and stored."""
-        width = _width(nest, value_depth)
-        lines = BlocksByIndent(self.marks)
+        width = _pack_width(nest, value_depth)
+        lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(value_depth, width))
         result = f"results[{'j' if width > 1 else '0'}]"
         for statement in nest.statements:
@@ -99,7 +99,7 @@ class HookPrinter:
         return self._hook("finish", "results", "value_depth", width, lines)
 
     def _hook(
-        self, name: str, values: str, column: str, width: int, lines: BlocksByIndent
+        self, name: str, values: str, column: str, width: int, lines: PythonLines
     ) -> ColumnsHook:
         batch = (each for each in self.names.values() if re.fullmatch(r"b\d+", each))
         given = (values, "row", column)
@@ -111,6 +111,6 @@ def index_type_of(wide: bool) -> str:
     return type_name(DType.I64 if wide else DType.I32)
 
 
-def _width(nest: LoopNest, axis: Axis) -> int:
+def _pack_width(nest: LoopNest, axis: Axis) -> int:
     """How many columns at once: two where that makes an access wider."""
-    return _WIDTH if any(nest.is_vector(a, axis, _WIDTH) for a in nest.accesses) else 1
+    return _WIDTH if any(nest.is_vectorizable(a, axis, _WIDTH) for a in nest.accesses) else 1

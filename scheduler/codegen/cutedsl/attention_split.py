@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 
@@ -15,7 +15,7 @@ _ALIGNED_BYTES = 256
 
 
 @dataclass(frozen=True)
-class Parts:
+class SplitWorkspace:
     """``splits`` outputs of ``rows`` rows (of all batch entries) and ``depth`` columns in f32, and
     two numbers for each row of each, in the workspace from byte ``begin``."""
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.contraction.indices import IndexGroup, address, collapsed
+from scheduler.codegen.contraction.indices import IndexGroup, address, collapsed_stride
 from scheduler.codegen.contraction.interface import ContractionInterface, Member
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.cutedsl.epilogue import FLAT, EpiloguePrinter
+from scheduler.codegen.cutedsl.epilogue import FLAT_NAMES, EpiloguePrinter
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.types import type_obstacle
 from scheduler.codegen.cutedsl.values import ValuePrinter, obstacle
-from scheduler.codegen.printing.lines import BlocksByIndent, Lines, Marks
+from scheduler.codegen.printing.lines import Lines, Marks, PythonLines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
@@ -115,7 +115,7 @@ class ContractionHooks:
         """An element of an operand that is computed (behind a mask, through a function): a
         function of its flat indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
         value = self._interface.read_of(operand).value
-        lines = BlocksByIndent(self._marks)
+        lines = PythonLines(self._marks)
         printer = self._printer(lines)
         lines.add(f"return {printer.element(value, operand.element)}")
         groups = (operand.batch, operand.row, operand.k)
@@ -131,10 +131,10 @@ class ContractionHooks:
         if obstacle or operand.load is None:
             raise ValueError(obstacle)
         parametrizer = self._interface.read_of(operand).parametrizer
-        lines = BlocksByIndent(self._marks)
+        lines = PythonLines(self._marks)
         printer = self._printer(lines)
         pointer = self._interface.kernel.arg_name(operand.load.buffer)
-        offset = IndexPrinter(names=FLAT)(parametrizer.offset(operand.load))
+        offset = IndexPrinter(names=FLAT_NAMES)(parametrizer.offset(operand.load))
         read = (
             f"place = {pointer} + cute.assume({offset}, divby={width})",
             f"elements.store(cute.make_tensor(place, cute.make_layout({width})).load())",
@@ -171,7 +171,7 @@ class ContractionHooks:
         first lies at a multiple of it; runs of memory are then read and written at once. Raises
         ``ValueError`` where axes of n end inside a vector.
         """
-        body = BlocksByIndent(self._marks)
+        body = PythonLines(self._marks)
         self._epilogue(position, vector, body).run(self._interface.stores[position])
         return self._at_points("epilogue", position, body)
 
@@ -182,7 +182,7 @@ class ContractionHooks:
         return _holds_vectors(member.n, ROW_VECTOR) and all(
             buffers[store.buffer].dtype.itemsize == _ROW_ITEMSIZE
             and (form := self._form(store, member)) is not None
-            and collapsed(form, member.n) == 1
+            and collapsed_stride(form, member.n) == 1
             for store in member.contraction.stores
         )
 
@@ -190,7 +190,7 @@ class ContractionHooks:
         """What a member would store, but stored by the template: a function of ``acc``, a list of
         ``ROW_VECTOR`` results along n, and of batch, m and n, which is a multiple of that. It
         returns (pointer, place of the first element, list of elements) of each store."""
-        body = BlocksByIndent(self._marks)
+        body = PythonLines(self._marks)
         printer = self._epilogue(position, ROW_VECTOR, body)
         printer.elements(self._interface.stores[position])
         return self._at_points("elements_of_row", position, body)
@@ -221,7 +221,7 @@ class ContractionHooks:
         form = self._form(access, member)
         if inner is None or form is None or form.at(inner.var) != 1:
             return False
-        together = collapsed(form, member.n) == 1
+        together = collapsed_stride(form, member.n) == 1
         own = {axis.var for axis in member.n.axes} if together else {inner.var}
         steps = [step for var, step in form.coefficients.items() if var not in own]
         return _holds_vectors(member.n, width) and all(
@@ -249,14 +249,14 @@ class ContractionHooks:
             lines,
             self._memory,
             accumulators,
-            index=IndexPrinter(names=FLAT),
+            index=IndexPrinter(names=FLAT_NAMES),
             index_type="cutlass.Int64",
             address=lambda _, index: index[0],
         )
 
     def _decoded(self, groups: Iterable[IndexGroup], position: int, body: Lines) -> Lines:
         """The body, after what divides those flat indices whose parts it uses."""
-        lines = BlocksByIndent(self._marks)
+        lines = PythonLines(self._marks)
         used = set(re.findall(r"\w+", str(body)))
         for group in groups:
             if used.isdisjoint(component.name for component in group.components):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from scheduler.codegen.contraction.prepare import windows
+from scheduler.codegen.contraction.prepare import convolution_contractions
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 
 
@@ -17,4 +17,4 @@ class ConvolutionTemplate(GemmTemplate):
     """A contraction whose ``a`` is a masked window; the kernels are the GEMM's."""
 
     name: ClassVar[str] = "cutedsl_convolution"
-    contractions = staticmethod(windows)
+    contractions = staticmethod(convolution_contractions)

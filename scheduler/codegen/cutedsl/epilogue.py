@@ -13,7 +13,7 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.ir.operations import Store
 from scheduler.ir.values import Load, Masked, Value, children
 
-FLAT = {f"{name}_flat": name for name in ("batch", "m", "n", "k")}
+FLAT_NAMES = {f"{name}_flat": name for name in ("batch", "m", "n", "k")}
 """Symbols of flat indices, and what they are called in the text."""
 
 
@@ -41,7 +41,7 @@ class EpiloguePrinter:
         """The statements of ``stores``, which are over the kernel's indices and arguments."""
         if self._vector == 1:
             for store in stores:
-                with self._values.computing(self._nodes(store)):
+                with self._values.mark_nodes(self._nodes(store)):
                     self._values.store(store)
             return
         own = self._member.contraction.stores
@@ -61,7 +61,7 @@ class EpiloguePrinter:
         self._values.lines.add(f"return [{', '.join(made)}]", tuple(nodes))
 
     def _first(self, store: Store) -> str:
-        return f"{self._values.pointer(store.buffer)}, {self._values.place(store)}"
+        return f"{self._values.pointer(store.buffer)}, {self._values.store_offset(store)}"
 
     def _compute(self, stores: Sequence[Store], packed: Iterable[int]) -> None:
         """The elements of a vector: lists of those at the places of ``packed``, all others stored
@@ -71,23 +71,23 @@ class EpiloguePrinter:
         for place in packed:
             self._packed[place] = f"out{len(self._packed)}"
             lines.add(f"{self._packed[place]} = [None] * {self._vector}", ())
-        inside = self._each(stores)
+        inside = self._vector_lines(stores)
         with lines.block(f"for j in cutlass.range_constexpr({self._vector})"):
             for symbol in self._along_n():
-                name = _text(symbol)
+                name = _flat_name(symbol)
                 if f"{name}_j" in str(inside):
                     lines.add(f"{name}_j = {name} + j", ())
             lines.extend(inside)
 
-    def _each(self, stores: Sequence[Store]) -> Lines:
+    def _vector_lines(self, stores: Sequence[Store]) -> Lines:
         """The statements for each ``j`` of a vector."""
         values, index = self._values, self._values.index
-        outside, inside = values.lines, values.lines.nested()
-        along = {symbol.name: f"{_text(symbol)}_j" for symbol in self._along_n()}
-        values.lines, values.index = inside, IndexPrinter(names={**FLAT, **along})
+        outside, inside = values.lines, values.lines.new_block()
+        along = {symbol.name: f"{_flat_name(symbol)}_j" for symbol in self._along_n()}
+        values.lines, values.index = inside, IndexPrinter(names={**FLAT_NAMES, **along})
         with values.scope():
             for place, store in enumerate(stores):
-                with values.computing(self._nodes(store)):
+                with values.mark_nodes(self._nodes(store)):
                     self._store(place, store)
         values.lines, values.index = outside, index
         return inside
@@ -106,7 +106,7 @@ class EpiloguePrinter:
         values, member = self._values, self._member
         along = {*self._along_n(), member.n.flat, *member.n.components}
         for store in member.contraction.stores:
-            with values.computing(self._nodes(store)):
+            with values.mark_nodes(self._nodes(store)):
                 for load in _plain_loads(store.value):
                     made = member.parametrizer.value(load)
                     assert isinstance(made, Load)
@@ -136,9 +136,9 @@ class EpiloguePrinter:
         return store.nodes or self._member.contraction.nodes
 
 
-def _text(symbol: sympy.Symbol) -> str:
+def _flat_name(symbol: sympy.Symbol) -> str:
     name = str(symbol.name)
-    return FLAT.get(name, name)
+    return FLAT_NAMES.get(name, name)
 
 
 def _plain_loads(value: Value) -> Iterator[Load]:

@@ -38,7 +38,7 @@ _OPERATORS: Mapping[str, str] = {
     "where": "select({}, {}, {})",
     "reciprocal": "1 / {}",
 }
-_OF_FLOATS: Mapping[str, str] = {
+_FLOAT_FUNCTIONS: Mapping[str, str] = {
     **{
         name: f"cute.math.{name}({{}})"
         for name in (
@@ -65,7 +65,7 @@ _OF_FLOATS: Mapping[str, str] = {
     "remainder": "floor_remainder({}, {})",
     "sign": "sign({})",
 }
-_OF_INTEGERS: Mapping[str, str] = {
+_INTEGER_FUNCTIONS: Mapping[str, str] = {
     "abs": "select({0} < 0, -{0}, {0})",
     "maximum": "select({0} > {1}, {0}, {1})",
     "minimum": "select({0} < {1}, {0}, {1})",
@@ -83,7 +83,7 @@ _CONSTANT = re.compile(r"cutlass\.\w+\([^()]*(\(\"\w+\"\))?\)")
 def template(call: Call) -> str | None:
     """The form of a call's expression; None where CuteDSL has nothing for it."""
     dtype = call.args[-1].dtype
-    by_type = _OF_FLOATS if dtype.is_float else _OF_INTEGERS
+    by_type = _FLOAT_FUNCTIONS if dtype.is_float else _INTEGER_FUNCTIONS
     return by_type.get(call.op) or _OPERATORS.get(call.op)
 
 
@@ -97,11 +97,11 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
         raise KeyError(call.op)
     texts = [text for text, _ in args]
     if all(_CONSTANT.fullmatch(text) for text in texts):
-        texts[0] = dynamic(texts[0])
+        texts[0] = force_dynamic(texts[0])
     return form.format(*texts)
 
 
-def dynamic(text: str) -> str:
+def force_dynamic(text: str) -> str:
     """``text``, a value of the kernel in any case. With constants alone Python would compute while
     the kernel is traced, by its own rules, and round nothing."""
     return f"dynamic({text})" if _CONSTANT.fullmatch(text) else text

@@ -11,9 +11,9 @@ import sympy
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
-from scheduler.codegen.contraction.prepare import products
+from scheduler.codegen.contraction.prepare import gemm_contractions
 from scheduler.codegen.cutedsl.contraction import ROW_VECTOR, ContractionHooks
-from scheduler.codegen.cutedsl.fused import has_epilogue
+from scheduler.codegen.cutedsl.fusion_checks import has_epilogue
 from scheduler.codegen.cutedsl.gemm_config import (
     FUSED,
     MULTIPROCESSORS,
@@ -23,15 +23,20 @@ from scheduler.codegen.cutedsl.gemm_config import (
     default_config,
     reject,
 )
-from scheduler.codegen.cutedsl.gemm_operands import COPY_THREADS, Operands, aligned, wide
+from scheduler.codegen.cutedsl.gemm_operands import (
+    COPY_THREADS,
+    TmaOperands,
+    align_bytes,
+    print_int64,
+)
 from scheduler.codegen.cutedsl.hooks import Hook
+from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
-from scheduler.codegen.cutedsl.text import kernel_text
 from scheduler.codegen.cutedsl.types import type_name
 from scheduler.codegen.kernel import Launch, LineOrigin
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
@@ -52,7 +57,7 @@ class GemmTemplate(CuteDSLTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: a tile's place in n chooses the member."""
 
-    contractions = staticmethod(products)
+    contractions = staticmethod(gemm_contractions)
     """What the node multiplies, seen the way that suits the kernel."""
 
     name: ClassVar[str] = "cutedsl_gemm"
@@ -70,59 +75,59 @@ class GemmTemplate(CuteDSLTemplate):
             self._members, lowered.buffers, lowered.graph.symbols, CuteDSLTemplateKernel()
         )
         self._hooks = ContractionHooks(self.interface, self.marks)
-        self._lying = Operands(self.interface, self._hooks)
-        self._windows = Operands(self.interface, self._hooks, windows=True)
+        self._direct_operands = TmaOperands(self.interface, self._hooks)
+        self._windows = TmaOperands(self.interface, self._hooks, windows=True)
         self._texts: dict[tuple[object, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
 
     # ---- configurations
 
     @cached_property
     def problem(self) -> GemmProblem:
-        interface, operands = self.interface, self._lying
+        interface, operands = self.interface, self._direct_operands
         return GemmProblem(
             interface.element,
             *interface.extents(hint_bindings(self.lowered.graph.symbols)),
             operands.obstacles[0],
             next(filter(None, operands.obstacles[1:]), ""),
-            operands.mixed or self._hooks.obstacle(),
+            operands.mixed_obstacle or self._hooks.obstacle(),
             has_epilogue(self.node),
             operands.window_obstacle,
             operands.window_channels,
         )
 
     @property
-    def leads(self) -> bool:
+    def is_preferred(self) -> bool:
         """Fewer rows are as fast as the other operand arrives, which HIP C++'s small tiles read
         without waiting for each other."""
         return self.problem.m > _FEW_ROWS
 
-    def _operands(self, config: GemmConfig) -> Operands:
+    def _operands(self, config: GemmConfig) -> TmaOperands:
         """Fused with a prologue that is a window, A is loaded from where it lies."""
-        return self._windows if config.prologue == FUSED else self._lying
+        return self._windows if config.prologue == FUSED else self._direct_operands
 
     def configs(self) -> Sequence[Config]:
         return [config.items() for config in all_configs(self.problem)]
 
     def reject(self, config: Config) -> Rejected | None:
-        return reject(GemmConfig.of(config), self.problem, self.targets)
+        return reject(GemmConfig.create(config), self.problem, self.targets)
 
     def default_config(self) -> Config:
         chosen = default_config(self.problem, self.targets)
         if chosen is None:
-            raise self.unserved()
+            raise self.no_config_error()
         return chosen.items()
 
     # ---- text
 
     def render(self, config: Config) -> RenderedTemplate:
-        chosen = GemmConfig.of(config)
+        chosen = GemmConfig.create(config)
         kind = (chosen.schedule, chosen.split_k, chosen.epilogue, chosen.prologue)
         if kind not in self._texts:
             self._texts[kind] = self._render_problem(chosen)
         before, after, origins = self._texts[kind]
         kernel = self.interface.kernel
         return RenderedTemplate(
-            source=before + _numbers(chosen) + after,
+            source=before + _constant_lines(chosen) + after,
             args=kernel.args,
             values=kernel.call_kernel(PLACEHOLDER, self.node.nodes).args,
             launches=self._launches(chosen),
@@ -133,10 +138,10 @@ class GemmTemplate(CuteDSLTemplate):
     def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
         """The text before and after the configuration, and what its lines compute."""
         partial = self.partial(
-            kernel_text("gemm"), lambda: self._constants(config), **self._context(config)
+            kernel_template("gemm"), lambda: self._constants(config), **self._context(config)
         )
         # Lines are counted with a configuration in place: each has the same number.
-        numbers = _numbers(config)
+        numbers = _constant_lines(config)
         source, origins = self.marks.finish(partial.finalize_all().replace(_CONFIGURATION, numbers))
         before, after = source.split(numbers)
         return before, after, origins
@@ -191,8 +196,8 @@ class GemmTemplate(CuteDSLTemplate):
             "epilogue": function.call,
             "elements_of_row": row and row.call,
             "b": self._operands(config).tensor(1 + position),
-            "sums": wide(self._first_sum(position, config)),
-            "finish_blocks": wide(self._finish_blocks(position)),
+            "sums": print_int64(self._sums_offset(position, config)),
+            "finish_blocks": print_int64(self._finish_blocks(position)),
         }
 
     def _suffix(self, position: int) -> str:
@@ -224,16 +229,16 @@ class GemmTemplate(CuteDSLTemplate):
         columns = sympy.Add(*(argument(member.columns) for member in self.interface.members))
         return argument("batches") * argument("M") * columns
 
-    def _first_sum(self, position: int, config: GemmConfig) -> Expr:
+    def _sums_offset(self, position: int, config: GemmConfig) -> Expr:
         """The byte at which a member's sums begin, after the operands."""
         rows = argument("batches") * argument("M") * (config.split_k * _SUM_BYTES)
         before = self.interface.members[:position]
-        sums = (aligned(rows * argument(member.columns)) for member in before)
+        sums = (align_bytes(rows * argument(member.columns)) for member in before)
         return sympy.Add(*(pack.bytes for pack in self._operands(config).packs), *sums)
 
     def _workspace_bytes(self, config: GemmConfig) -> Expr:
         members = len(self.interface.members) if config.separate_sums else 0
-        return self._first_sum(members, config)
+        return self._sums_offset(members, config)
 
     def _finish_blocks(self, position: int) -> Expr:
         columns = argument(self.interface.members[position].columns)
@@ -269,5 +274,5 @@ class GemmTemplate(CuteDSLTemplate):
         return sympy.Min(clusters, MULTIPROCESSORS // cluster) * cluster
 
 
-def _numbers(config: GemmConfig) -> str:
+def _constant_lines(config: GemmConfig) -> str:
     return "\n".join(f"{name} = {value}" for name, value in config.numbers().items())

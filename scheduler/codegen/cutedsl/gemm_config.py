@@ -91,13 +91,13 @@ class GemmConfig:
 
     def numbers(self) -> dict[str, int]:
         """The constants of the text."""
-        return {name.upper(): getattr(self, name) for name in _NUMBERS}
+        return {name.upper(): getattr(self, name) for name in _INT_FIELDS}
 
     @staticmethod
-    def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
+    def create(config: Mapping[str, ConfigValue]) -> GemmConfig:
         """From a candidate's mapping; ``KeyError`` where a name is missing."""
-        numbers = {name: int(config[name.upper()]) for name in _NUMBERS}
-        ways = {name: str(config.get(name, "")) for name in _WAYS}
+        numbers = {name: int(config[name.upper()]) for name in _INT_FIELDS}
+        ways = {name: str(config.get(name, "")) for name in _STRING_FIELDS}
         return GemmConfig(**numbers, **ways)  # type: ignore[arg-type]
 
     @property
@@ -125,8 +125,8 @@ class GemmConfig:
         return self.block_m * self.block_n // (sharing * _WARPGROUP)
 
 
-_WAYS = ("schedule", "epilogue", "prologue")
-_NUMBERS = ("block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n", "consumers",
+_STRING_FIELDS = ("schedule", "epilogue", "prologue")
+_INT_FIELDS = ("block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n", "consumers",
             "group_m", "split_k")  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def reject(
     """The first rule that the configuration breaks, or None."""
     return (
         _reject_problem(problem, targets)
-        or _reject_ways(config, problem)
+        or _reject_schedule(config, problem)
         or _reject_size(config, problem)
         or _reject_hardware(config, problem, targets)
     )
@@ -208,7 +208,7 @@ def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Reject
     return illegal(problem.hindrance) if problem.hindrance else None
 
 
-def _reject_ways(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
+def _reject_schedule(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
     """The schedule, the epilogue and the prologue."""
     if config.pingpong and config.split_k > 1:
         return illegal("split-K gives parts of different lengths: pingpong needs equal ones")
@@ -237,7 +237,7 @@ def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
         ("m", config.cluster_m, config.block_m, problem.m),
         ("n", config.cluster_n, config.block_n, problem.n),
     ):
-        if cluster > max(_tiles(extent, block), 1):
+        if cluster > max(_ceil_div(extent, block), 1):
             return illegal(f"a cluster of {cluster} tiles of {block}, but {name}={extent}")
     return None
 
@@ -259,13 +259,13 @@ def _reject_hardware(
     return None
 
 
-def estimate(config: GemmConfig, problem: GemmProblem) -> float:
+def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     """Clocks of the whole product on an H200, roughly. For the default only: tuning measures."""
-    tiles_m = _tiles(problem.m, config.block_m * config.cluster_m) * config.cluster_m
-    tiles_n = _tiles(problem.n, config.block_n * config.cluster_n) * config.cluster_n
+    tiles_m = _ceil_div(problem.m, config.block_m * config.cluster_m) * config.cluster_m
+    tiles_n = _ceil_div(problem.n, config.block_n * config.cluster_n) * config.cluster_n
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
-    rounds = _tiles(blocks, MULTIPROCESSORS)
-    steps = _tiles(_tiles(problem.k, config.split_k), config.block_k)
+    rounds = _ceil_div(blocks, MULTIPROCESSORS)
+    steps = _ceil_div(_ceil_div(problem.k, config.split_k), config.block_k)
     area = config.block_m * config.block_n
     multiply = area * config.block_k / _MULTIPLIES
     loaded = config.block_m / config.cluster_n + config.block_n / config.cluster_m
@@ -280,7 +280,7 @@ def estimate(config: GemmConfig, problem: GemmProblem) -> float:
     time = max(inner + end + (rounds - 1) * further, memory)
     # Of equals, the one that multiplies less for nothing.
     time += 0.02 * rounds * steps * multiply
-    if _shares_windows(config, problem) and tiles_n == _tiles(problem.n, config.block_n):
+    if _shares_windows(config, problem) and tiles_n == _ceil_div(problem.n, config.block_n):
         time *= _WINDOWS_SHARED
     if config.prologue == SEPARATE and problem.channels:
         packed = problem.batches * problem.m * problem.k * problem.element.itemsize * 2
@@ -295,7 +295,7 @@ def _shares_windows(config: GemmConfig, problem: GemmProblem) -> bool:
     return config.prologue == FUSED and problem.channels > 0 and config.cluster_n > 1
 
 
-def _tiles(extent: int, block: int) -> int:
+def _ceil_div(extent: int, block: int) -> int:
     return -(-extent // block)
 
 
@@ -305,5 +305,5 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
 
     A model's layers repeat their problems, so results are cached.
     """
-    by_time = sorted(all_configs(problem), key=lambda config: estimate(config, problem))
+    by_time = sorted(all_configs(problem), key=lambda config: estimate_clocks(config, problem))
     return next((one for one in by_time if reject(one, problem, targets) is None), None)

@@ -9,14 +9,14 @@ from functools import cached_property
 
 import sympy
 
-from scheduler.codegen.contraction.indices import collapsed
+from scheduler.codegen.contraction.indices import collapsed_stride
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.cutedsl.contraction import ContractionHooks, TensorAccess
 from scheduler.codegen.cutedsl.im2col import Im2col, im2col_of
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
-from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.trees import index_exprs
@@ -37,7 +37,7 @@ def tma_obstacle(operand: Operand, width: int) -> str:
         return f"{name} is computed element by element"
     if operand.condition is not None:
         return f"{name} stands behind a mask"
-    row, k = collapsed(form, operand.row), collapsed(form, operand.k)
+    row, k = collapsed_stride(form, operand.row), collapsed_stride(form, operand.k)
     if row is None or k is None:
         return f"{name} has rows or columns of several strides"
     if k == 1:
@@ -48,7 +48,7 @@ def tma_obstacle(operand: Operand, width: int) -> str:
         return f"no axis of {name} is contiguous"
     if other == 0 and extent != 1:
         return f"{name} is the same along an axis"
-    if collapsed(form, operand.batch) is None and len(operand.batch.axes) > _MOST_BATCH_AXES:
+    if collapsed_stride(form, operand.batch) is None and len(operand.batch.axes) > _MOST_BATCH_AXES:
         return f"{name} has more axes than a TMA descriptor"
     batch = [form.at(axis.var) for axis in operand.batch.axes if axis.size != 1]
     for step in (other, *batch, form.rest):
@@ -62,21 +62,21 @@ def tma_obstacle(operand: Operand, width: int) -> str:
 def is_along_k(operand: Operand) -> bool:
     """Whether an operand that TMA loads is contiguous along k, not along its rows."""
     assert operand.form is not None, "TMA loads what is one strided read"
-    return bool(collapsed(operand.form, operand.k) == _ONE)
+    return bool(collapsed_stride(operand.form, operand.k) == _ONE)
 
 
-def aligned(size: Expr) -> Expr:
+def align_bytes(size: Expr) -> Expr:
     """Bytes up to where the next part of the workspace may begin."""
     return ceil_div(size, _ALIGNED) * _ALIGNED
 
 
-def wide(expr: Expr) -> str:
+def print_int64(expr: Expr) -> str:
     """The text of a count, computed in 64 bits."""
     return f"cutlass.Int64({expr})" if expr.is_Integer else IndexPrinter(wide=True)(expr)
 
 
 @dataclass(frozen=True)
-class Pack:
+class PackedOperand:
     """An operand in the workspace from byte ``first`` on: [batches, lines, run], each run of
     ``width`` elements or a multiple. ``run`` is K with ``along_k``, else the rows' number; where
     the operand is the same for every batch it lies there once."""
@@ -125,7 +125,7 @@ class Pack:
 
     @property
     def bytes(self) -> Expr:
-        return aligned(self.vectors * _TMA_BYTES)
+        return align_bytes(self.vectors * _TMA_BYTES)
 
     @property
     def blocks(self) -> Expr:
@@ -133,7 +133,7 @@ class Pack:
 
     @property
     def pointer(self) -> str:
-        place = f"cute.assume({wide(self.first)}, divby={_ALIGNED})"
+        place = f"cute.assume({print_int64(self.first)}, divby={_ALIGNED})"
         return f"cute.recast_ptr(workspace + {place}, dtype=ELEMENT)"
 
     def tensor(self, extent: str) -> dict[str, str]:
@@ -144,7 +144,7 @@ class Pack:
         return _tensor(self.pointer, extent, "batches", (row, k, plane))
 
 
-class Operands:
+class TmaOperands:
     """All operands of a group: A, then each member's second one."""
 
     def __init__(
@@ -208,22 +208,24 @@ class Operands:
         return self._windows and operand is self._interface.a
 
     @property
-    def mixed(self) -> str:
+    def mixed_obstacle(self) -> str:
         """Why second operands do not fit in one kernel, "" where they do."""
         if len(set(self.along_k[1:])) == 1:
             return ""
         return "second operands lie along k and along n: one kernel multiplies them one way"
 
     @cached_property
-    def packs(self) -> tuple[Pack, ...]:
+    def packs(self) -> tuple[PackedOperand, ...]:
         """Those that TMA cannot load from where they lie, one after another in the workspace."""
-        packs: list[Pack] = []
+        packs: list[PackedOperand] = []
         first: Expr = sympy.Integer(0)
         for operand, no, rows, way in zip(
             self.all, self.obstacles, self.rows, self.along_k, strict=True
         ):
             if no:
-                packs.append(Pack(operand, rows, way, self._per_batch(operand), self._width, first))
+                packs.append(
+                    PackedOperand(operand, rows, way, self._per_batch(operand), self._width, first)
+                )
                 first = first + packs[-1].bytes
         return tuple(packs)
 
@@ -240,13 +242,13 @@ class Operands:
         extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
         if pack is not None:
             return pack.tensor(extent)
-        return self._lying(self._hooks.tensor(operand), extent)
+        return self._direct_tensor(self._hooks.tensor(operand), extent)
 
     def _may_be_empty(self, rows: str) -> bool:
         """Whether an operand may have no rows where there are results."""
         return self._several and rows != self.rows[0]
 
-    def _lying(self, access: TensorAccess, rows: str) -> dict[str, str]:
+    def _direct_tensor(self, access: TensorAccess, rows: str) -> dict[str, str]:
         at = "" if access.first == "0" else f" + {self._step(access.first)}"
         (_, row), (_, k) = access.row[0], access.k[0]
         # CuTe counts a flat index up along the first axis first.
@@ -260,7 +262,7 @@ class Operands:
         """A stride or an offset, with what is known of it."""
         return text if text.isdigit() else f"cute.assume({text}, divby={self._width})"
 
-    def pack_context(self, pack: Pack) -> Mapping[str, object]:
+    def pack_context(self, pack: PackedOperand) -> Mapping[str, object]:
         """What the text of its kernel takes."""
         row = pack.operand.row.name
         run, line = ("k", row) if pack.along_k else (row, "k")
@@ -287,7 +289,7 @@ class Operands:
             "whole": pack.is_whole,
             "batches": pack.batches,
             "pointer": pack.pointer,
-            "blocks": wide(pack.blocks),
+            "blocks": print_int64(pack.blocks),
         }
 
 

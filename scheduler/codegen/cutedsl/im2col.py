@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.contraction.addressing import index_expression
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.contraction.steps import index_expression
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.operations import Axis, Buffer
 from scheduler.ir.values import Call, Value
 
-CHANNELS = 64  # a step of k in f16 or bf16 is so many, or twice: all of one place in the window
+CHANNEL_MULTIPLE = (
+    64  # a step of k in f16 or bf16 is so many, or twice: all of one place in the window
+)
 _DIMENSIONS = 3
 _LOWEST, _HIGHEST = -16, 15
 _MOST_STRIDE = 8
@@ -29,7 +31,7 @@ _ONE = sympy.Integer(1)
 
 
 @dataclass(frozen=True)
-class Side:
+class SpatialDim:
     """One dimension of the pixels: ``size`` of the image and ``step`` from one to the next in
     elements; ``places`` of the window ``dilation`` apart, ``stride`` apart from output pixel to
     output pixel (``pixels`` of them), the first ``padding`` before the image."""
@@ -67,7 +69,7 @@ class Side:
 class Im2col:
     """``sides`` innermost first; the images are ``image_step`` elements apart."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[SpatialDim, ...]
     channels: int
     image_step: int
 
@@ -76,7 +78,7 @@ class Im2col:
         what the descriptor takes beside it, of (w, h, d)."""
         missing = _DIMENSIONS - len(self.sides)
         step = self.image_step
-        alone = Side(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
+        alone = SpatialDim(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
         sides = (*self.sides, *[alone] * missing)
         pixels = 1
         for side in sides:
@@ -107,17 +109,19 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
         return f"{name} is computed element by element"
     if any(axis.size != 1 for axis in operand.batch.axes):
         return f"windows of {name} are in groups"
-    rows, places = (_moving(group) for group in (operand.row, operand.k))
+    rows, places = (_non_unit_axes(group) for group in (operand.row, operand.k))
     if not places or form.at(places[-1].var) != _ONE:
         return f"the channels of {name} are not contiguous"
     channels = _integer(places[-1].size)
-    if not channels or channels % CHANNELS:
-        return f"a window of {name} has {places[-1].size} channels, no multiple of {CHANNELS}"
+    if not channels or channels % CHANNEL_MULTIPLE:
+        return (
+            f"a window of {name} has {places[-1].size} channels, no multiple of {CHANNEL_MULTIPLE}"
+        )
     buffer = buffers[load.buffer]
-    if not _inside(operand.condition, load.index, buffer):
+    if not _is_edge_mask(operand.condition, load.index, buffer):
         return f"the mask of {name} is not that of the image's edge"
     # An axis of one point stays at 0.
-    still = dict.fromkeys(_still(operand), sympy.Integer(0))
+    still = dict.fromkeys(_unit_variables(operand), sympy.Integer(0))
     found = _dimensions(tuple(i.xreplace(still) for i in load.index), buffer, rows, places)
     if isinstance(found, str):
         return f"{name} has {found}"
@@ -127,22 +131,22 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
     return Im2col(sides, channels, image_step)
 
 
-def _moving(group: IndexGroup) -> list[Axis]:
+def _non_unit_axes(group: IndexGroup) -> list[Axis]:
     return [axis for axis in group.axes if axis.size != 1]
 
 
-def _still(operand: Operand) -> Iterator[sympy.Symbol]:
+def _unit_variables(operand: Operand) -> Iterator[sympy.Symbol]:
     for group in (operand.batch, operand.row, operand.k):
         yield from (axis.var for axis in group.axes if axis.size == 1)
 
 
 def _dimensions(
     index: tuple[Expr, ...], buffer: Buffer, rows: list[Axis], places: list[Axis]
-) -> tuple[tuple[Side, ...], int] | str:
+) -> tuple[tuple[SpatialDim, ...], int] | str:
     """Those of the pixels, innermost first, and the step from image to image; or what hinders."""
     variables = {axis.var for axis in (*rows, *places)}
     channel = places[-1].var
-    sides: list[Side] = []
+    sides: list[SpatialDim] = []
     order: list[sympy.Symbol] = []
     image_step: int | None = None
     for expr, size, step in zip(index, buffer.size, buffer.stride, strict=True):
@@ -158,7 +162,7 @@ def _dimensions(
         if image_step is None and not sides and rows and expr == rows[0].var:
             image_step = _integer(step)
             continue
-        side = _side(part, size, step, of_row, of_place)
+        side = _spatial_dim(part, size, step, of_row, of_place)
         if side is None:
             return "sizes that are known only at run time"
         if side.obstacle:
@@ -173,9 +177,9 @@ def _dimensions(
     return tuple(sides[::-1]), image_step or sides[0].size * sides[0].step
 
 
-def _side(
+def _spatial_dim(
     part: Affine, size: Expr, step: Expr, rows: list[Axis], places: list[Axis]
-) -> Side | None:
+) -> SpatialDim | None:
     """None where a number is known at run time alone."""
     given = (
         *(size, step, rows[0].size if rows else _ONE, places[0].size if places else _ONE),
@@ -184,20 +188,20 @@ def _side(
         -part.rest,
     )
     numbers = [_integer(one) for one in given]
-    return None if None in numbers else Side(*numbers)  # type: ignore[arg-type]
+    return None if None in numbers else SpatialDim(*numbers)  # type: ignore[arg-type]
 
 
 def _integer(value: Expr) -> int | None:
     return int(value) if value.is_Integer else None
 
 
-def _inside(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) -> bool:
+def _is_edge_mask(condition: Value | None, index: tuple[Expr, ...], buffer: Buffer) -> bool:
     """Whether a mask says nothing but that indices lie in the image: TMA gives 0 outside of it,
     asked or not."""
     if condition is None:
         return True
     if isinstance(condition, Call) and condition.op == "logical_and":
-        return all(_inside(arg, index, buffer) for arg in condition.args)
+        return all(_is_edge_mask(arg, index, buffer) for arg in condition.args)
     if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
         return False
     value, limit = map(index_expression, condition.args)

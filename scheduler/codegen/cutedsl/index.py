@@ -39,12 +39,12 @@ class IndexPrinter(index.IndexPrinter):
     def _operator(self, expr: Expr) -> str:
         return "//" if isinstance(expr, FloorDiv) else "%"
 
-    def _floored(self, expr: Expr, a: str, b: str) -> str:
+    def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         if isinstance(expr, FloorDiv):
             return f"(({a}) // ({b}))"
         return f"floor_mod({a}, {b})"
 
-    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+    def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         return f"cutlass.{'max' if isinstance(expr, sympy.Max) else 'min'}({a}, {b})"
 
 
@@ -63,7 +63,7 @@ class CountPrinter(index.IndexPrinter):
     def _operator(self, expr: Expr) -> str:
         return "/" if isinstance(expr, FloorDiv) else "%"
 
-    def _floored(self, expr: Expr, a: str, b: str) -> str:
+    def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         rest = f"(({a}) % ({b}))"
         other_sign = f"(({rest} < 0) != (({b}) < 0) ? 1 : 0)"
         below = f"({rest} != 0 ? {other_sign} : 0)"
@@ -71,5 +71,5 @@ class CountPrinter(index.IndexPrinter):
             return f"(({a}) / ({b}) - {below})"
         return f"({rest} + {below} * ({b}))"
 
-    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+    def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         return f"(({a}) {'>' if isinstance(expr, sympy.Max) else '<'} ({b}) ? ({a}) : ({b}))"

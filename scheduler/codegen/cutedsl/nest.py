@@ -51,7 +51,7 @@ class NestPrinter(printer.NestPrinter):
         return f"{name} = {text}"
 
     @contextmanager
-    def each(self, width: int) -> Iterator[None]:
+    def pack_loop(self, width: int) -> Iterator[None]:
         with self.lines.block(f"for j in cutlass.range_constexpr({width})"):
             yield
 

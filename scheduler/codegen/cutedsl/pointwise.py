@@ -6,17 +6,17 @@ from functools import cached_property
 from typing import ClassVar
 
 from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.jinja_templates import kernel_template
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
-from scheduler.codegen.cutedsl.text import kernel_text
 from scheduler.codegen.cutedsl.types import type_obstacle
 from scheduler.codegen.cutedsl.values import obstacle
 from scheduler.codegen.kernel import Launch
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
 from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.index.functions import as_expr
 from scheduler.outcome import Rejected
@@ -50,16 +50,16 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], Cute
         lines = self.lines(2)
         pack = self.pack(vector)
         printer = NestPrinter(
-            self.nest, lines, self.memory, pack, self.renamed, index_type=self._index_type
+            self.nest, lines, self.memory, pack, self.symbol_renames, index_type=self._index_type
         )
         printer.decode("xindex", self.nest.outer)
         printer.run(self.nest.statements, printer.store)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)
-        host = IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
+        host = IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
         kernel, zero, one = self.kernel, as_expr(0), as_expr(1)
         partial = self.partial(
-            kernel_text("pointwise"),
-            lambda: kernel.constants(self.interface.points, zero, self.renamed),
+            kernel_template("pointwise"),
+            lambda: kernel.constants(self.interface.points, zero, self.symbol_renames),
             threads=threads,
             vector=vector,
             parameters=kernel.parameters,
@@ -70,7 +70,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], Cute
             body=lines,
         )
         source, origins = self.marks.finish(partial.finalize_all())
-        grid = (self.over_arguments(blocks), one, one)
+        grid = (self.rename_symbols(blocks), one, one)
         # CuteDSL's device functions take what its host function makes of the arguments.
         launch = Launch(f"{PLACEHOLDER}_kernel_0", grid, (threads, 1, 1), 0, ())
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args

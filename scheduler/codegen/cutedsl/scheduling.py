@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
-from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
+from scheduler.codegen.cutedsl.fusion_checks import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
@@ -14,7 +14,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.targets import Target
 
-_MAKER = "cuda"  # the backend whose targets are NVIDIA's
+_BACKEND = "cuda"  # the backend whose targets are NVIDIA's
 
 
 class CuteDSLScheduling(TemplateScheduling):
@@ -28,7 +28,7 @@ class CuteDSLScheduling(TemplateScheduling):
     @classmethod
     def obstacle(cls, target: Target) -> str:
         return (
-            "" if target.backend == _MAKER else f"CuteDSL is for NVIDIA's GPUs, not {target.name}"
+            "" if target.backend == _BACKEND else f"CuteDSL is for NVIDIA's GPUs, not {target.name}"
         )
 
     def templates(self) -> TemplateTable:
@@ -39,9 +39,9 @@ class CuteDSLScheduling(TemplateScheduling):
             GroupKind.POINTWISE: PointwiseTemplate,
         }
 
-    def leads(self, node: SchedulerNode) -> bool:
+    def is_preferred(self, node: SchedulerNode) -> bool:
         template = self.template(node)
-        return isinstance(template, CuteDSLTemplate) and template.leads
+        return isinstance(template, CuteDSLTemplate) and template.is_preferred
 
     def is_cutedsl_template(self, node: SchedulerNode) -> bool:
         """Whether one template computes the node as a whole."""

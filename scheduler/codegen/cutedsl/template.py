@@ -10,11 +10,11 @@ from jinja2 import Template
 
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.caller import CuteDSLTemplateCaller
+from scheduler.codegen.cutedsl.jinja_templates import device_functions
 from scheduler.codegen.cutedsl.partial_render import PartialRender
 from scheduler.codegen.cutedsl.source import ALTERNATIVE, SOURCE_FILE
-from scheduler.codegen.cutedsl.text import device_functions
 from scheduler.codegen.names import code_digest, fused_name
-from scheduler.codegen.printing.lines import BlocksByIndent, Marks
+from scheduler.codegen.printing.lines import Marks, PythonLines
 from scheduler.codegen.template import KernelTemplate
 
 CONSTANTS = "<CONSTANTS>"
@@ -36,7 +36,7 @@ class CuteDSLTemplate(KernelTemplate):
     alternative: ClassVar[str] = ALTERNATIVE
 
     @property
-    def leads(self) -> bool:
+    def is_preferred(self) -> bool:
         """Whether its default is taken to be faster than HIP C++'s, by what a Hopper GPU measured
         of both (docs/gpu/benchmarks.md): wgmma multiplies twice as fast as mma.sync."""
         return False
@@ -46,9 +46,9 @@ class CuteDSLTemplate(KernelTemplate):
         """What the lines of this node's texts compute."""
         return Marks()
 
-    def lines(self, indent: int = 1) -> BlocksByIndent:
+    def lines(self, indent: int = 1) -> PythonLines:
         """Empty lines of a text of this node."""
-        return BlocksByIndent(self.marks, indent)
+        return PythonLines(self.marks, indent)
 
     def kernel_name(self, source: str) -> str:
         """``cutedsl_<fused>_<8 hex>``; without the middle part where no op has a name."""

@@ -32,9 +32,9 @@ class Tiles:
     first: Expr
 
     @property
-    def sixteenths(self) -> Expr:
+    def offset_16_bytes(self) -> Expr:
         """The place of a batch entry's first element, in 16 bytes."""
-        return self.first / sympy.Integer(elements(self.buffer.dtype))
+        return self.first / sympy.Integer(elements_per_16_bytes(self.buffer.dtype))
 
     @property
     def extent(self) -> Expr:
@@ -44,7 +44,7 @@ class Tiles:
         return sympy.Add(*((size - 1) * step for size, step in steps), 1)
 
 
-def elements(dtype: DType) -> int:
+def elements_per_16_bytes(dtype: DType) -> int:
     """How many elements 16 bytes are."""
     return _BYTES // dtype.itemsize
 
@@ -92,7 +92,7 @@ def _tiles(nest: LoopNest, access: Access, row: Axis, depth: Axis) -> Tiles | st
         return "an index divides its rows or its depth"
     if depth.size != 1 and along != 1:
         return "its depth does not run on in memory"
-    unit = elements(buffer.dtype)
+    unit = elements_per_16_bytes(buffer.dtype)
     if row.size == 1:
         step = sympy.Integer(unit)
     elif not is_multiple(step, unit) or bounds(step, nest.ranges)[0] < unit:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scheduler.codegen.cutedsl.functions import call_text, dynamic, template
+from scheduler.codegen.cutedsl.functions import call_text, force_dynamic, template
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.literals import literal
 from scheduler.codegen.cutedsl.types import element_name, type_name, type_obstacle
@@ -72,7 +72,7 @@ class ValuePrinter(values.ValuePrinter):
         held = source.compute_dtype
         if held is target:
             return text
-        text = dynamic(text)
+        text = force_dynamic(text)
         if target in (DType.F16, DType.BF16) and held is not DType.F32:
             text = f"{type_name(DType.F32)}({text})"
         elif held.is_float and target is DType.U32:
@@ -82,16 +82,16 @@ class ValuePrinter(values.ValuePrinter):
             text = f"{type_name(DType.I32)}({text})"
         return f"{type_name(target)}({text})"
 
-    def hold(self, text: str, dtype: DType) -> str:
+    def upcast(self, text: str, dtype: DType) -> str:
         return text if dtype.compute_dtype is dtype else f"{type_name(dtype.compute_dtype)}({text})"
 
-    def hold_read(self, text: str, dtype: DType) -> str:
+    def upcast_loaded(self, text: str, dtype: DType) -> str:
         # A pointer forgets that its bytes have no sign.
         if dtype is DType.BOOL or dtype.is_unsigned:
             return f"{type_name(dtype)}({text})"
-        return self.hold(text, dtype)
+        return self.upcast(text, dtype)
 
-    def as_held(self, text: str, dtype: DType) -> str:
+    def cast_to_compute(self, text: str, dtype: DType) -> str:
         return f"{type_name(dtype.compute_dtype)}({text})"
 
     def select(self, condition: str, value: str, other: str) -> str:
@@ -108,7 +108,7 @@ class ValuePrinter(values.ValuePrinter):
 
     def variable(self, dtype: DType, name: str, text: str) -> str:
         # Branches of a kernel assign what is there before, in its own type.
-        return f"{name} = {dynamic(text or literal(0, dtype))}"
+        return f"{name} = {force_dynamic(text or literal(0, dtype))}"
 
     def assignment(self, name: str, text: str) -> str:
         return f"{name} = {text}"

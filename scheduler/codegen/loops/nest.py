@@ -17,8 +17,8 @@ import sympy
 
 from scheduler.codegen.loops.statements import (
     axes_of,
-    on_axes,
-    without_unit_axes,
+    drop_unit_axes,
+    to_statement,
 )
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine_parts
@@ -38,7 +38,7 @@ MOST_STEPS = INT32_MAX - 2**16
 AccessKey = tuple[str, tuple[Expr, ...]]
 
 
-class NotOneKernelError(UserError, ValueError):
+class UnfusableError(UserError, ValueError):
     """Operations that were fused and cannot be: a fault of fusion, or of a graph whose sizes say
     what cannot be (a tensor of at most 0 elements that is read in another shape)."""
 
@@ -79,19 +79,19 @@ class LoopNest:
         self._buffers = buffers
         self.outer, self.inner = axes_of(members)
         self.statements = tuple(
-            without_unit_axes(on_axes(member, self.outer, self.inner), (*self.outer, *self.inner))
+            drop_unit_axes(to_statement(member, self.outer, self.inner), (*self.outer, *self.inner))
             for member in members
         )
         self.outer = tuple(axis for axis in self.outer if axis.size != 1)
         self.inner = tuple(axis for axis in self.inner if axis.size != 1)
         if arrange:
-            self._place_by_stride()
+            self._order_by_stride()
         self._sizes = ranges
         self._accesses = self._find_accesses()
         if arrange:
             self._merge()
         self.ranges = ranges.over((*self.outer, *self.inner))
-        self.statements = tuple(one.with_values(self._in_64_bits) for one in self.statements)
+        self.statements = tuple(one.map_values(self._in_64_bits) for one in self.statements)
         self.multipliers: Mapping[Expr, str] = {}
         self.inputs, self.outputs = self._buffer_order(visible)
         self._check_read_backs()
@@ -120,12 +120,16 @@ class LoopNest:
         for statement in self.statements:
             for value in (statement.value, statement.store.value):
                 for load, masked in _loads(value, masked=False):
-                    self._add(found, load.buffer, load.index, variables, masked, written=False)
+                    self._add_access(
+                        found, load.buffer, load.index, variables, masked, written=False
+                    )
             store = statement.store
-            self._add(found, store.buffer, store.index, variables, masked=False, written=True)
+            self._add_access(
+                found, store.buffer, store.index, variables, masked=False, written=True
+            )
         return found
 
-    def _add(
+    def _add_access(
         self,
         found: dict[AccessKey, Access],
         buffer: str,
@@ -155,7 +159,7 @@ class LoopNest:
         written = {s.store.buffer: s.store.index for s in self.statements}
         for load in self.reads():
             if load.buffer in written and load.index != written[load.buffer]:
-                raise NotOneKernelError(
+                raise UnfusableError(
                     f"{load.buffer} is read at {load.index} in the kernel that writes it at "
                     f"{written[load.buffer]}: the group cannot be one kernel"
                 )
@@ -174,7 +178,7 @@ class LoopNest:
 
     # -- axes ------------------------------------------------------------------------------------
 
-    def _place_by_stride(self) -> None:
+    def _order_by_stride(self) -> None:
         """Outer axes in the order in which the first store walks its buffer, widest steps first,
         so that neighbouring threads write neighbouring elements."""
         if len(self.outer) < 2:
@@ -210,7 +214,7 @@ class LoopNest:
         merged = list(axes[-1:])
         for axis in reversed(axes[:-1]):
             last = merged[0]
-            if {axis.var, last.var} & pinned or not self._one_stride(axis, last):
+            if {axis.var, last.var} & pinned or not self._can_merge(axis, last):
                 merged.insert(0, axis)
                 continue
             merged[0] = Axis(last.var, axis.size * last.size)
@@ -220,7 +224,7 @@ class LoopNest:
             }
         return tuple(merged)
 
-    def _one_stride(self, axis: Axis, last: Axis) -> bool:
+    def _can_merge(self, axis: Axis, last: Axis) -> bool:
         return all(
             access.offset.can_merge(axis.var, last.var, last.size)
             for access in self._accesses.values()
@@ -291,24 +295,28 @@ class LoopNest:
     def extents(self) -> tuple[Expr, ...]:
         """How many steps there are, and how far each buffer reaches, in elements."""
         steps = self.outer_numel * self.inner_numel
-        return tuple(dict.fromkeys((steps, *self._ends())))
+        return tuple(dict.fromkeys((steps, *self._buffer_extents())))
 
-    def _ends(self) -> Iterator[Expr]:
+    def _buffer_extents(self) -> Iterator[Expr]:
         for name in (*self.inputs, *self.outputs):
             yield flat_offset(self._buffers[name].size, self._buffers[name].stride)
 
     def offsets_need_64_bits(self) -> bool:
         """Whether an element of a buffer may be beyond 32 bits."""
-        return any(map(self._is_large, self._ends()))
+        return any(map(self._is_large, self._buffer_extents()))
 
     def _is_large(self, count: Expr) -> bool:
         return bounds(count, self._sizes)[1] > MOST_STEPS
 
-    def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
+    def is_vectorizable(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""
-        return is_multiple(axis.size, width) and self.vector_needs(access, axis, width) == ()
+        return (
+            is_multiple(axis.size, width) and self.alignment_requirements(access, axis, width) == ()
+        )
 
-    def vector_needs(self, access: Access, axis: Axis, width: int) -> tuple[Expr, ...] | None:
+    def alignment_requirements(
+        self, access: Access, axis: Axis, width: int
+    ) -> tuple[Expr, ...] | None:
         """The sizes that must be multiples of ``width`` when the kernel runs, for as many steps
         along ``axis`` to be one aligned run of memory; None where no sizes make them one.
 

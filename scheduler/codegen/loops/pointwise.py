@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.launch import Kernel
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.template import LoopTemplate
+from scheduler.codegen.single_launch import Kernel
 from scheduler.codegen.template import Config
 from scheduler.ir.operations import Axis
 from scheduler.outcome import Rejected
 
 _THREADS = (256, 128, 512)
 _VECTORS = (1, 2, 4, 8)
-WIDEST_BYTES = 16  # one lane's load or store: global_load_dwordx4
+MAX_LOAD_BYTES = 16  # one lane's load or store: global_load_dwordx4
 # Fewer blocks than this leave compute units of the larger GPUs idle (MI300X has 304).
-ENOUGH_BLOCKS = 304
+MIN_DEVICE_BLOCKS = 304
 
 
 class PointwiseTemplate(LoopTemplate[Kernel]):
@@ -43,13 +43,13 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         axis = self._innermost
         if axis is None:
             return illegal("one point only: nothing to vectorise")
-        if not self._packs(axis, vector):
+        if not self._vector_accesses(axis, vector):
             return illegal(
                 f"no access is a run of {vector} aligned elements along the innermost axis",
                 f"innermost extent {axis.size}",
             )
-        widest = max(self._itemsize(access) for access in self._packs(axis, vector))
-        if vector * widest > WIDEST_BYTES:
+        widest = max(self._itemsize(access) for access in self._vector_accesses(axis, vector))
+        if vector * widest > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
             return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
@@ -58,10 +58,10 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         points = self.hint(self.nest.outer_numel)
         for vector in reversed(_VECTORS):
             config: Config = {"threads": self.default_threads, "vector": vector}
-            enough = vector == 1 or points >= ENOUGH_BLOCKS * _THREADS[0] * vector
+            enough = vector == 1 or points >= MIN_DEVICE_BLOCKS * _THREADS[0] * vector
             if enough and self.reject(config) is None:
                 return config
-        raise self.unserved()
+        raise self.no_config_error()
 
     def pack(self, vector: int) -> Pack | None:
         """The points of a thread, None where it has one."""
@@ -72,8 +72,8 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
     def _innermost(self) -> Axis | None:
         return self.nest.outer[-1] if self.nest.outer else None
 
-    def _packs(self, axis: Axis, vector: int) -> list[Access]:
-        return [a for a in self.nest.accesses if self.nest.is_vector(a, axis, vector)]
+    def _vector_accesses(self, axis: Axis, vector: int) -> list[Access]:
+        return [a for a in self.nest.accesses if self.nest.is_vectorizable(a, axis, vector)]
 
     def _itemsize(self, access: Access) -> int:
         return self.lowered.buffers[access.buffer].dtype.itemsize

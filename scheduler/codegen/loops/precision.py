@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.printing.precision import Precision, Root, precisions, stored
+from scheduler.codegen.printing.precision import Precision, Root, precisions, store_root
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator, Load
 
@@ -16,12 +16,12 @@ _SMOOTH_KINDS = (
 )
 
 
-def roots(nest: LoopNest) -> tuple[Root, ...]:
+def precision_roots(nest: LoopNest) -> tuple[Root, ...]:
     """Every tree of the nest. A value that stays in registers is what its readers make of it."""
     uses: dict[str, Precision] = {}
     found: list[Root] = []
     for statement in reversed(nest.statements):
-        for root in _trees(statement, nest, uses):
+        for root in _statement_roots(statement, nest, uses):
             found.append(root)
             for part, precision in precisions([root]):
                 name = part.buffer if isinstance(part, Load) else None
@@ -31,13 +31,15 @@ def roots(nest: LoopNest) -> tuple[Root, ...]:
     return tuple(found)
 
 
-def _trees(statement: Statement, nest: LoopNest, uses: dict[str, Precision]) -> Iterator[Root]:
+def _statement_roots(
+    statement: Statement, nest: LoopNest, uses: dict[str, Precision]
+) -> Iterator[Root]:
     """The trees of a statement, from what later statements do with its result."""
     buffer = statement.store.buffer
     dtype = nest.buffer(buffer).dtype
-    precision = uses.get(buffer, Precision.SHORT).and_stored_as(dtype)
+    precision = uses.get(buffer, Precision.SHORT).after_cast(dtype)
     if buffer in nest.outputs or not dtype.is_inexact:
-        precision = min(precision, stored(statement.store.value, dtype).precision)
+        precision = min(precision, store_root(statement.store.value, dtype).precision)
     if statement.kind is None:
         yield Root(statement.value, precision)
         return

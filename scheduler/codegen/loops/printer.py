@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduler.codegen.loops import cutting
+from scheduler.codegen.loops import alignment
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
@@ -94,34 +94,34 @@ class NestPrinter(ABC):
 
     def run(self, statements: Sequence[Statement], sink: Sink) -> None:
         """Every statement at one point, or at the points of a pack; ``sink`` takes each value."""
-        self._load_ahead(statements)
+        self._preload(statements)
         if self._pack is None:
             with self.values.scope():
                 for statement in statements:
                     sink(statement)
             return
-        packed = self._open_packs(statements, self._pack)
-        self._each_of_pack(statements, sink, self._pack)
+        packed = self._declare_packs(statements, self._pack)
+        self._run_pack(statements, sink, self._pack)
         for statement, name in packed:
             pointer = self._memory[statement.store.buffer].pointer
-            place = self.values.place(statement.store)
+            place = self.values.store_offset(statement.store)
             self.lines.add(self.store_pack(pointer, place, name), statement.store.nodes)
         self._packed_stores = {}
 
-    def each_point(self, statements: Sequence[Statement], sink: Sink) -> None:
+    def run_at_points(self, statements: Sequence[Statement], sink: Sink) -> None:
         """``sink`` takes each statement at one point, or at the points of a pack, with nothing read
         ahead and nothing stored behind: what that takes is the caller's."""
         self.values.loads = {}
         if self._pack is not None:
-            self._each_of_pack(statements, sink, self._pack)
+            self._run_pack(statements, sink, self._pack)
             return
         with self.values.scope():
             for statement in statements:
                 sink(statement)
 
-    def _each_of_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
+    def _run_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
         name = self.names[pack.axis.var.name]
-        inside = self.lines.nested()
+        inside = self.lines.new_block()
         outside, self.lines, self.values.lines = self.lines, inside, inside
         moving = {} if pack.strided else {pack.axis.var.name: f"{name}_j"}
         self.values.index = self.index_printer({**self.names, **moving})
@@ -130,7 +130,7 @@ class NestPrinter(ABC):
                 sink(statement)
         self.lines = self.values.lines = outside
         self.values.index = self.index
-        with self.each(pack.width):
+        with self.pack_loop(pack.width):
             if pack.strided:
                 self.lines.add(self.index_definition("xindex_j", pack.strided), ())
                 self.decode("xindex_j", self.nest.outer)
@@ -142,25 +142,25 @@ class NestPrinter(ABC):
         """A sink: the value of a pointwise statement goes to its buffer."""
         store = statement.store
         dtype = self.nest.buffer(store.buffer).dtype
-        with self.values.computing(store.nodes):
+        with self.values.mark_nodes(store.nodes):
             element = self.values.element(store.value, dtype)
             if store.buffer in self._read_back:
-                element = self._keep(statement, element, dtype)
+                element = self._bind_read_back(statement, element, dtype)
             if store.buffer in self.nest.outputs:
                 packed = self._packed_stores.get(statement.name)
                 if packed is not None:
                     self.lines.add(self.values.assignment(packed, element))
                     return
                 pointer = self._memory[store.buffer].pointer
-                self.lines.add(self.values.write(pointer, self.values.place(store), element))
+                self.lines.add(self.values.write(pointer, self.values.store_offset(store), element))
 
-    def _keep(self, statement: Statement, element: str, dtype: DType) -> str:
+    def _bind_read_back(self, statement: Statement, element: str, dtype: DType) -> str:
         """A later statement that reads what is written takes it from a name of its own."""
         name = f"here{self._read_backs}"
         self._read_backs += 1
         self.lines.add(self.element_definition(dtype, name, element))
         store = statement.store
-        held = self.values.hold_read(name, dtype)
+        held = self.values.upcast_loaded(name, dtype)
         self.values.bind(Load(store.buffer, store.index, dtype), held)
         return name
 
@@ -176,10 +176,10 @@ class NestPrinter(ABC):
         """Where in memory a row begins, if its packs begin where memory is aligned."""
         if self._pack is None or self._pack.lead is None:
             return None
-        return cutting.at_first_step(self._pack.lead, self._pack.axis)
+        return alignment.row_start(self._pack.lead, self._pack.axis)
 
     @contextmanager
-    def one_by_one(self, kept: Mapping[Load, str]) -> Iterator[None]:
+    def scalar_mode(self, kept: Mapping[Load, str]) -> Iterator[None]:
         """Inside, statements are run at one point, whatever the pack; reads that several loops
         share have the arrays ``kept`` there."""
         before = self._pack, self._kept
@@ -189,8 +189,8 @@ class NestPrinter(ABC):
 
     def read_kept(self, load: Load, nodes: tuple[str, ...]) -> None:
         """The read of one of them at step ``k``, ahead of all loops."""
-        with self.values.computing(nodes):
-            self._load_one_ahead(load)
+        with self.values.mark_nodes(nodes):
+            self._preload_one(load)
         self.values.loads = {}
 
     def is_packed(self, load: Load) -> bool:
@@ -199,19 +199,19 @@ class NestPrinter(ABC):
             return False
         access = self.nest.access(load.buffer, load.index)
         return self._is_run(access, self._pack) and not any(
-            self._moves(part.value, self._pack) for part in load.indirect
+            self._varies_in_pack(part.value, self._pack) for part in load.indirect
         )
 
     def _is_run(self, access: Access, pack: Pack) -> bool:
         if pack.strided:
             return False
         if pack.lead is not None:
-            return cutting.moves_with(self.nest, access, pack.lead, pack.axis, pack.width)
+            return alignment.is_aligned_with(self.nest, access, pack.lead, pack.axis, pack.width)
         if pack.checked:
-            return self.nest.vector_needs(access, pack.axis, pack.width) is not None
-        return self.nest.is_vector(access, pack.axis, pack.width)
+            return self.nest.alignment_requirements(access, pack.axis, pack.width) is not None
+        return self.nest.is_vectorizable(access, pack.axis, pack.width)
 
-    def _load_ahead(self, statements: Sequence[Statement]) -> None:
+    def _preload(self, statements: Sequence[Statement]) -> None:
         written = {statement.store.buffer for statement in statements if statement.kind is None}
         self.values.loads = {}
         for statement in statements:
@@ -219,10 +219,10 @@ class NestPrinter(ABC):
                 if load in self.values.loads or load.buffer in written or self.values.knows(load):
                     continue
                 if load in self._kept or self.is_packed(load):
-                    with self.values.computing(statement.store.nodes):
-                        self._load_one_ahead(load)
+                    with self.values.mark_nodes(statement.store.nodes):
+                        self._preload_one(load)
 
-    def _load_one_ahead(self, load: Load) -> None:
+    def _preload_one(self, load: Load) -> None:
         kept = self._kept.get(load)
         name = f"{kept}[k]" if kept else f"pack{len(self.values.loads)}"
         if kept not in self._filled:
@@ -234,7 +234,7 @@ class NestPrinter(ABC):
                 self._filled.add(kept)
         self.values.loads[load] = name + ("[j]" if self._pack else "")
 
-    def _moves(self, value: Value, pack: Pack) -> bool:
+    def _varies_in_pack(self, value: Value, pack: Pack) -> bool:
         """Whether an index that is read from memory changes along the pack."""
         for part in walk(value):
             if isinstance(part, IndexValue) and pack.axis.var in part.expr.free_symbols:
@@ -245,7 +245,7 @@ class NestPrinter(ABC):
                     return True
         return False
 
-    def _open_packs(
+    def _declare_packs(
         self, statements: Sequence[Statement], pack: Pack
     ) -> list[tuple[Statement, str]]:
         packed: list[tuple[Statement, str]] = []
@@ -285,7 +285,7 @@ class NestPrinter(ABC):
         """The statement that names an element as memory has it."""
 
     @abstractmethod
-    def each(self, width: int) -> AbstractContextManager[None]:
+    def pack_loop(self, width: int) -> AbstractContextManager[None]:
         """Lines inside run for each ``j`` of a pack."""
 
     @abstractmethod

@@ -46,7 +46,7 @@ class Statement:
     store: Store
     inner: bool
 
-    def with_values(self, change: Callable[[Value], Value]) -> Statement:
+    def map_values(self, change: Callable[[Value], Value]) -> Statement:
         """The same of other trees, each what ``change`` makes of what it was."""
         stored = change(self.store.value)
         value = stored if self.value is self.store.value else change(self.value)
@@ -66,31 +66,31 @@ def axes_of(
     return finest.axes, ()
 
 
-def on_axes(
+def to_statement(
     member: Pointwise | Reduction | Scan, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
 ) -> Statement:
     """A member as a statement on the nest's own axes."""
     store = member.store if member.store.nodes else replace(member.store, nodes=member.nodes)
-    reindexing = _matching(member.axes, outer)
+    reindexing = _match_axes(member.axes, outer)
     if isinstance(member, Pointwise):
         value = store.value
         statement = Statement(member.name, None, value, value.dtype, store, inner=False)
         if reindexing is not None:
-            return _substituted(statement, reindexing)
-        reindexing = _matching(member.axes, (*outer, *inner))
+            return _substitute(statement, reindexing)
+        reindexing = _match_axes(member.axes, (*outer, *inner))
         if reindexing is None:
             raise ValueError(f"{member.name} does not walk the axes of its group")
-        return replace(_substituted(statement, reindexing), inner=True)
-    inner_reindexing = _matching(member.nest[1], inner)
+        return replace(_substitute(statement, reindexing), inner=True)
+    inner_reindexing = _match_axes(member.nest[1], inner)
     if reindexing is None or inner_reindexing is None:
         raise ValueError(f"{member.name} does not walk the axes of its group")
     statement = Statement(
         member.name, member.kind, member.value, member.accumulate, store, inner=True
     )
-    return _substituted(statement, {**reindexing, **inner_reindexing})
+    return _substitute(statement, {**reindexing, **inner_reindexing})
 
 
-def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
+def _match_axes(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
     """Each own variable over ``axes``, or None where they make another number of steps."""
     if [axis.size for axis in own] == [axis.size for axis in axes]:
         return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
@@ -109,7 +109,7 @@ def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbo
     return reindexing
 
 
-def _substituted(statement: Statement, reindexing: dict[sympy.Symbol, Expr]) -> Statement:
+def _substitute(statement: Statement, reindexing: dict[sympy.Symbol, Expr]) -> Statement:
     reindexing = {old: new for old, new in reindexing.items() if old != new}
     if not reindexing:
         return statement
@@ -123,5 +123,5 @@ def _substituted(statement: Statement, reindexing: dict[sympy.Symbol, Expr]) -> 
     )
 
 
-def without_unit_axes(statement: Statement, axes: tuple[Axis, ...]) -> Statement:
-    return _substituted(statement, {axis.var: _ZERO for axis in axes if axis.size == 1})
+def drop_unit_axes(statement: Statement, axes: tuple[Axis, ...]) -> Statement:
+    return _substitute(statement, {axis.var: _ZERO for axis in axes if axis.size == 1})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.launch import Interface, Kernel, OneLaunch
 from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.single_launch import InterfaceSpec, Kernel, SingleLaunchTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Lowered, Pointwise, Reduction, Scan
 from scheduler.targets import Target
 
 
-class LoopTemplate(OneLaunch[Kernel]):
+class LoopTemplate(SingleLaunchTemplate[Kernel]):
     """A template over a loop nest; subclasses say how the nest is spread over threads."""
 
     def __init__(
@@ -31,14 +31,14 @@ class LoopTemplate(OneLaunch[Kernel]):
         self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)
 
     @cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         nest = self.nest
-        return Interface(
+        return InterfaceSpec(
             *(nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()),
-            self.numbers,
+            self.derived_scalars,
         )
 
     @property
-    def numbers(self) -> tuple[tuple[str, Expr], ...]:
+    def derived_scalars(self) -> tuple[tuple[str, Expr], ...]:
         """What the kernel takes that is computed from sizes."""
         return ()

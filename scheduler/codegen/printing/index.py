@@ -48,9 +48,9 @@ class IndexPrinter(ABC):
 
     def atom(self, expr: Expr | int) -> str:
         """The text of ``expr``, in parentheses unless it is a name or a number."""
-        return self._at_least(sympy.Integer(expr) if isinstance(expr, int) else expr, ATOM)
+        return self._parenthesize(sympy.Integer(expr) if isinstance(expr, int) else expr, ATOM)
 
-    def _at_least(self, expr: Expr, level: int) -> str:
+    def _parenthesize(self, expr: Expr, level: int) -> str:
         text, own = self._print(expr)
         return text if own >= level else f"({text})"
 
@@ -73,31 +73,31 @@ class IndexPrinter(ABC):
         if isinstance(expr, FloorDiv | Mod):
             return self._division(expr)
         if isinstance(expr, sympy.Max | sympy.Min):
-            return self._extreme(expr)
+            return self._min_max(expr)
         if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
-            return " * ".join([self._at_least(expr.base, ATOM)] * int(expr.exp)), PRODUCT
+            return " * ".join([self._parenthesize(expr.base, ATOM)] * int(expr.exp)), PRODUCT
         raise TypeError(f"no {self.language} for {type(expr).__name__} in an index: {expr}")
 
     def _sum(self, expr: Expr) -> str:
         # As one writes it: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
-        terms = sorted(expr.args, key=_place)
-        text = self._at_least(terms[0], PRODUCT)
+        terms = sorted(expr.args, key=_term_order)
+        text = self._parenthesize(terms[0], PRODUCT)
         for term in terms[1:]:
-            if _negative(term):
-                text += f" - {self._at_least(-term, PRODUCT)}"
+            if _is_negative(term):
+                text += f" - {self._parenthesize(-term, PRODUCT)}"
             else:
-                text += f" + {self._at_least(term, PRODUCT)}"
+                text += f" + {self._parenthesize(term, PRODUCT)}"
         return text
 
     def _product(self, expr: Expr) -> tuple[str, int]:
         number, factors = expr.as_coeff_mul()
         if not number.is_Integer:
             raise TypeError(f"no {self.language} for a fraction in an index: {expr}")
-        parts = [self._at_least(factor, ATOM) for factor in factors]
+        parts = [self._parenthesize(factor, ATOM) for factor in factors]
         if number == -1:
             return "-" + " * ".join(parts), SUM
         if number != 1:
-            parts.append(self._at_least(number, ATOM))
+            parts.append(self._parenthesize(number, ATOM))
         return " * ".join(parts), PRODUCT
 
     def _division(self, expr: Expr) -> tuple[str, int]:
@@ -105,14 +105,14 @@ class IndexPrinter(ABC):
         if is_nonnegative(a, self._ranges) and is_nonnegative(b, self._ranges):
             # One step below an atom on purpose: a * (b / c) must keep its parentheses.
             operator = self._operator(expr)
-            text = f"{self._at_least(a, ATOM)} {operator} {self._at_least(b, ATOM)}"
+            text = f"{self._parenthesize(a, ATOM)} {operator} {self._parenthesize(b, ATOM)}"
             return text, PRODUCT
-        return self._floored(expr, self(a), self(b)), ATOM
+        return self._floor_division(expr, self(a), self(b)), ATOM
 
-    def _extreme(self, expr: Expr) -> tuple[str, int]:
+    def _min_max(self, expr: Expr) -> tuple[str, int]:
         text, *others = sorted(self(arg) for arg in expr.args)
         for other in others:
-            text = self._extremum(expr, text, other)
+            text = self._binary_min_max(expr, text, other)
         return text, ATOM
 
     # -- what a language says --------------------------------------------------------------------
@@ -130,17 +130,17 @@ class IndexPrinter(ABC):
         """The operator of a ``FloorDiv`` or ``Mod`` of what is not negative."""
 
     @abstractmethod
-    def _floored(self, expr: Expr, a: str, b: str) -> str:
+    def _floor_division(self, expr: Expr, a: str, b: str) -> str:
         """An atom: a ``FloorDiv`` or ``Mod`` of any signs, from its operands' texts."""
 
     @abstractmethod
-    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+    def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         """An atom: the ``Max`` or ``Min`` of two, from their texts."""
 
 
-def _place(term: Expr) -> tuple[bool, bool, bool]:
-    return _negative(term), bool(term.is_Integer), not isinstance(term, sympy.Mul)
+def _term_order(term: Expr) -> tuple[bool, bool, bool]:
+    return _is_negative(term), bool(term.is_Integer), not isinstance(term, sympy.Mul)
 
 
-def _negative(term: Expr) -> bool:
+def _is_negative(term: Expr) -> bool:
     return bool(term.could_extract_minus_sign())

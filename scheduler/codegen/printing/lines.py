@@ -70,7 +70,7 @@ class Lines:
     def __str__(self) -> str:
         return "\n".join(self._lines)
 
-    def nested(self, nodes: tuple[str, ...] = ()) -> Self:
+    def new_block(self, nodes: tuple[str, ...] = ()) -> Self:
         """Empty lines for a block inside these, to ``extend`` them by."""
         return type(self)(self.marks, self.indent + 1, nodes)
 
@@ -93,7 +93,7 @@ class Lines:
         self.add("}", ())
 
 
-class BlocksByIndent(Lines):
+class PythonLines(Lines):
     """Lines of Python."""
 
     step: ClassVar[str] = "    "

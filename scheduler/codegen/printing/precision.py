@@ -30,7 +30,7 @@ class Precision(IntEnum):
     FULL = 1  # it is stored as it is held
     SHORT = 2  # it is rounded to f16 or bf16
 
-    def and_stored_as(self, dtype: DType) -> Precision:
+    def after_cast(self, dtype: DType) -> Precision:
         """That of a value which is rounded to ``dtype`` on its way there."""
         return Precision.SHORT if self and dtype in _SHORT_TYPES else self
 
@@ -43,9 +43,9 @@ class Root:
     precision: Precision
 
 
-def stored(value: Value, dtype: DType) -> Root:
+def store_root(value: Value, dtype: DType) -> Root:
     """A tree whose value becomes an element of ``dtype``."""
-    return Root(value, Precision.FULL.and_stored_as(dtype) if dtype.is_inexact else Precision.EXACT)
+    return Root(value, Precision.FULL.after_cast(dtype) if dtype.is_inexact else Precision.EXACT)
 
 
 def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
@@ -58,14 +58,14 @@ def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
         if known is not None and known[1] <= precision:
             continue
         found[id(value)] = value, precision
-        left.extend(_parts(value, precision))
+        left.extend(_child_precisions(value, precision))
     yield from found.values()
 
 
-def _parts(value: Value, precision: Precision) -> Iterator[tuple[Value, Precision]]:
+def _child_precisions(value: Value, precision: Precision) -> Iterator[tuple[Value, Precision]]:
     exact = Precision.EXACT
     if isinstance(value, Cast):
-        yield value.value, precision.and_stored_as(value.dtype) if _floats(value) else exact
+        yield value.value, precision.after_cast(value.dtype) if _is_float_cast(value) else exact
         return
     for position, part in enumerate(children(value)):
         smooth = isinstance(value, Masked) and position > 0
@@ -74,7 +74,7 @@ def _parts(value: Value, precision: Precision) -> Iterator[tuple[Value, Precisio
         yield part, precision if smooth else exact
 
 
-def _floats(cast: Cast) -> bool:
+def _is_float_cast(cast: Cast) -> bool:
     return cast.dtype.is_float and cast.value.dtype.is_float
 
 

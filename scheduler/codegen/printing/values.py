@@ -125,10 +125,10 @@ class ValuePrinter(ABC):
 
     def store(self, store: Store) -> None:
         """The statements that compute and write ``store``."""
-        with self.computing(store.nodes):
+        with self.mark_nodes(store.nodes):
             memory = self._memory[store.buffer]
             element = self.element(store.value, memory.buffer.dtype)
-            self.lines.add(self.write(memory.pointer, self.place(store), element))
+            self.lines.add(self.write(memory.pointer, self.store_offset(store), element))
 
     def pointer(self, buffer: str) -> str:
         """The name of a buffer's pointer."""
@@ -138,7 +138,7 @@ class ValuePrinter(ABC):
         """The type of a buffer's elements."""
         return self._memory[buffer].buffer.dtype
 
-    def place(self, store: Store) -> str:
+    def store_offset(self, store: Store) -> str:
         """The offset that ``store`` writes to."""
         return self.index(self._address(store.buffer, store.index))
 
@@ -158,7 +158,7 @@ class ValuePrinter(ABC):
         self._scopes.pop()
 
     @contextmanager
-    def computing(self, nodes: tuple[str, ...]) -> Iterator[None]:
+    def mark_nodes(self, nodes: tuple[str, ...]) -> Iterator[None]:
         """Lines inside compute these graph nodes."""
         before, self.lines.nodes = self.lines.nodes, nodes or self.lines.nodes
         yield
@@ -216,17 +216,17 @@ class ValuePrinter(ABC):
         if isinstance(value, Load):
             return self._load(value)
         if isinstance(value, Call):
-            return self._define(value.dtype, self._called(value), value.node)
+            return self._define(value.dtype, self._call_expression(value), value.node)
         if isinstance(value, Cast):
             return self._cast(value)
         if isinstance(value, IndexValue):
             if value.expr.is_Integer:
                 return self.literal(int(value.expr), value.dtype)
             text = self.index(value.expr)
-            return self._define(value.dtype, self.as_held(text, value.dtype))
+            return self._define(value.dtype, self.cast_to_compute(text, value.dtype))
         return self._masked(value)
 
-    def _called(self, value: Call) -> str:
+    def _call_expression(self, value: Call) -> str:
         """The expression of a call, from the names of its arguments."""
         return self.call(value, [(self.value(arg), arg.dtype) for arg in value.args])
 
@@ -235,10 +235,10 @@ class ValuePrinter(ABC):
         if not value.rounds:
             return text
         element = self.convert(text, value.value.dtype, value.dtype)
-        return self._define(value.dtype, self.hold(element, value.dtype), value.node)
+        return self._define(value.dtype, self.upcast(element, value.dtype), value.node)
 
     def _load(self, load: Load) -> str:
-        return self._define(load.dtype, self.hold_read(self._read(load), load.dtype))
+        return self._define(load.dtype, self.upcast_loaded(self._read(load), load.dtype))
 
     def _read(self, load: Load) -> str:
         """The element itself, in the buffer's own type."""
@@ -272,7 +272,7 @@ class ValuePrinter(ABC):
         inside, inside_text = self._nested_block(value.value)
         outside, outside_text = self._nested_block(value.other)
         if value.other.dtype.compute_dtype is not value.dtype.compute_dtype:
-            outside_text = self.as_held(outside_text, value.dtype)
+            outside_text = self.cast_to_compute(outside_text, value.dtype)
         if not len(inside) and not len(outside):
             return self._define(value.dtype, self.select(condition, inside_text, outside_text))
         name = f"{self._prefix}{self._count}"
@@ -286,7 +286,7 @@ class ValuePrinter(ABC):
 
     def _nested_block(self, value: Value) -> tuple[Lines, str]:
         """The statements of ``value`` in a nested block, and its expression there."""
-        before, self.lines = self.lines, self.lines.nested(self.lines.nodes)
+        before, self.lines = self.lines, self.lines.new_block(self.lines.nodes)
         with self.scope():
             text = self.value(value)
         inside, self.lines = self.lines, before
@@ -307,15 +307,15 @@ class ValuePrinter(ABC):
         """``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
 
     @abstractmethod
-    def hold(self, text: str, dtype: DType) -> str:
+    def upcast(self, text: str, dtype: DType) -> str:
         """``text``, a value of type ``dtype``, in the type in which kernels hold it."""
 
-    def hold_read(self, text: str, dtype: DType) -> str:
+    def upcast_loaded(self, text: str, dtype: DType) -> str:
         """The same for an element as memory has it."""
-        return self.hold(text, dtype)
+        return self.upcast(text, dtype)
 
     @abstractmethod
-    def as_held(self, text: str, dtype: DType) -> str:
+    def cast_to_compute(self, text: str, dtype: DType) -> str:
         """``text``, a number of another type, in the type that holds ``dtype``."""
 
     @abstractmethod

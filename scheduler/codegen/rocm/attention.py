@@ -13,24 +13,24 @@ from functools import cached_property, partial
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
-from scheduler.codegen.attention import narrowest
+from scheduler.codegen.attention import narrowest_dtype
 from scheduler.codegen.attention_window import Window
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate
-from scheduler.codegen.rocm.attention_rows import share_tiles
+from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate_attention
+from scheduler.codegen.rocm.attention_gqa import pack_gqa
 from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
-from scheduler.codegen.rocm.machine import least_of_worst, machine_of
+from scheduler.codegen.rocm.machine import machine_of, minimax_candidate
 from scheduler.codegen.rocm.reduction_default import compute_units
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
@@ -104,8 +104,8 @@ class _Cap:
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
     """One ``Attention`` operation, its tiles in LDS."""
 
-    def arranged(self, operation: Attention) -> Attention:
-        return share_tiles(operation, self.ranges)
+    def remap_axes(self, operation: Attention) -> Attention:
+        return pack_gqa(operation, self.ranges)
 
     # -- configurations --------------------------------------------------------------------------
 
@@ -125,24 +125,24 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         operation = self.operation
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return illegal("the depth of a head must be static: it decides the tiles")
-        obstacle = self._shape.obstacle(AttentionConfig.of(config), self._gpus)
+        obstacle = self._shape.obstacle(AttentionConfig.create(config), self._gpus)
         return illegal(obstacle) if obstacle else None
 
     def default_config(self) -> Config:
-        configs = [AttentionConfig.of(each) for each in self.configs() if not self.reject(each)]
+        configs = [AttentionConfig.create(each) for each in self.configs() if not self.reject(each)]
         if not configs:
-            raise self.unserved()
+            raise self.no_config_error()
         gpus = [gpu for gpu in self._gpus if self._is_estimated(gpu)]
         if len(gpus) == len(self._gpus):
-            return least_of_worst(
-                configs, [partial(self._time, each) for each in self.targets]
+            return minimax_candidate(
+                configs, [partial(self._estimate_us, each) for each in self.targets]
             ).items()
-        return self._fittest(configs).items()
+        return self._best_by_rules(configs).items()
 
     def _is_estimated(self, gpu: HipHardware) -> bool:
-        return gpu.architecture == "cdna" and self._shape.multiplies(gpu)
+        return gpu.architecture == "cdna" and self._shape.has_matrix_instruction(gpu)
 
-    def _time(self, target: Target, config: AttentionConfig) -> float:
+    def _estimate_us(self, target: Target, config: AttentionConfig) -> float:
         """Microseconds, estimated."""
         operation = self.operation
         problem = AttentionProblem(
@@ -152,9 +152,9 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             any(limit.upper for limit in self._window.limits),
         )
         machine = machine_of(target, self.element)
-        return estimate(config, problem, self._shape, amd_hardware(target), machine)
+        return estimate_attention(config, problem, self._shape, amd_hardware(target), machine)
 
-    def _fittest(self, configs: Sequence[AttentionConfig]) -> AttentionConfig:
+    def _best_by_rules(self, configs: Sequence[AttentionConfig]) -> AttentionConfig:
         """By rules, where nothing was fitted."""
         rows = self.hint(self.operation.row.size)
         splits = self._splits(rows)
@@ -163,7 +163,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             tall = config.block_m > max(rows, _SPLIT_ROWS)
             # Few rows are as fast as keys and values arrive.
             streams = rows > _SPLIT_ROWS or self._shape.ahead(config, self._gpus)
-            comfortable = all(self._shape.comfortable(config, gpu) for gpu in self._gpus)
+            comfortable = all(self._shape.has_ample_registers(config, gpu) for gpu in self._gpus)
             distance = abs(math.log2(config.splits / splits))
             return not tall, streams, -distance, comfortable, config.block_m * config.block_n
 
@@ -187,7 +187,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
     @cached_property
     def _window(self) -> Window:
-        return Window.of(self.operation)
+        return Window.create(self.operation)
 
     @cached_property
     def _shape(self) -> AttentionShape:
@@ -198,7 +198,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     # -- text ------------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        made, shape = AttentionConfig.of(config), self._shape
+        made, shape = AttentionConfig.create(config), self._shape
         batch, rows = numel(self.operation.batch), self.operation.row.size
         in_lds = shape.queries_in_lds(made, self._gpus)
         blocks = batch * ceil_div(rows, made.block_m) * made.splits
@@ -207,7 +207,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         workspace = partials * self.element.compute_dtype.itemsize if made.splits > 1 else None
         packs = batch * rows * (shape.value_depth // self._out_pack)
         combined = ceil_div(packs * min(made.splits, _COMBINE_LANES), _COMBINE_THREADS)
-        rendered = self.finished(
+        rendered = self.render_kernel(
             blocks,
             made.threads,
             max(shape.lds_bytes(made, gpu, queries=in_lds) for gpu in self._gpus),
@@ -224,15 +224,15 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             one_tile=made.one_tile,
             padded_depth=shape.padded_depth,
             padded_value_depth=shape.padded_value_depth,
-            **self._bodies,
+            **self._static_context,
         )
         if workspace is None:
             return rendered
-        combine = self.launch(_COMBINE, combined, _COMBINE_THREADS, 0, ("workspace",))
+        combine = self.make_launch(_COMBINE, combined, _COMBINE_THREADS, 0, ("workspace",))
         return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property
-    def _bodies(self) -> dict[str, object]:
+    def _static_context(self) -> dict[str, object]:
         """What does not depend on the configuration."""
         lines, operation = self.lines(), self.operation
         batch = [axis for axis in operation.batch if axis.size != 1]
@@ -250,7 +250,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "scaled_first": not self._window.whole or operation.scale <= 0 or bool(operation.cap),
             "cap": self._cap(),
             "safe": operation.safe,
-            "in_powers": self.in_powers,
+            "in_powers": self.has_log2_scores,
             "causal": operation.causal,
             "marked": self.marks.mark(operation.nodes),
             "out_pack": self._out_pack,
@@ -259,7 +259,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "k": self._operand(self.k, operation.depth),
             "v": self._operand(self.v, operation.value_depth),
             "mask": self._mask(),
-            **self._limits(),
+            **self._limit_texts(),
             "stores": self._store_lines(),
         }
 
@@ -267,25 +267,25 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         operation, held = self.operation, self.element.compute_dtype
         if operation.cap is None:
             return None
-        near = self.element.itemsize == _HALF and operation.cap <= attention.MOST_ABOVE_LOWEST
+        near = self.element.itemsize == _HALF and operation.cap <= attention.MAX_SHIFTED_CAP
         return _Cap(
             literal(operation.cap, held),
             literal(operation.scale / operation.cap, held),
             "above_lowest" if near else "in_caps<T>",
-            self.added,
+            self.adds_mask,
         )
 
     def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
-        names = {**self.axis_names, **self.renamed}
+        names = {**self.axis_names, **self.symbol_renames}
         return NestPrinter(nest, lines, self.memory, pack, names)
 
     def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
-        pack = next(width for width in (8, 4, 2, 1) if self._serves(nest, depth, width))
+        pack = next(width for width in (8, 4, 2, 1) if self._can_vectorize(nest, depth, width))
         lines = self.lines(2)
         printer = self._printer(nest, lines, Pack(depth, pack))
 
         def fill(statement: Statement) -> None:
-            with printer.values.computing(statement.store.nodes):
+            with printer.values.mark_nodes(statement.store.nodes):
                 element = printer.values.element(statement.store.value, self.element)
                 place = "j" if pack > 1 else "0"
                 printer.values.lines.add(f"element[{place}] = {element};")
@@ -293,10 +293,10 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         printer.run(nest.statements, fill)
         return _Operand(pack, lines)
 
-    def _serves(self, nest: LoopNest, depth: Axis, width: int) -> bool:
+    def _can_vectorize(self, nest: LoopNest, depth: Axis, width: int) -> bool:
         if width == 1:
             return True
-        runs = [a for a in nest.accesses if not a.written and nest.is_vector(a, depth, width)]
+        runs = [a for a in nest.accesses if not a.written and nest.is_vectorizable(a, depth, width)]
         sizes = [
             self.element.itemsize,
             *(self.lowered.buffers[a.buffer].dtype.itemsize for a in runs),
@@ -308,33 +308,33 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         if self.mask is None or self._window.whole:
             return None
         value = self.mask.statements[0].store.value
-        width = next(width for width in (8, 4, 2, 1) if self._reads_mask(width))
+        width = next(width for width in (8, 4, 2, 1) if self._can_vectorize_mask(width))
         selects = value.dtype is DType.BOOL
         lines = self.lines(2 if width > 1 else 3)
         if width == 1:
             printer = self._printer(self.mask, lines)
-            with printer.values.computing(self.mask.statements[0].store.nodes):
+            with printer.values.mark_nodes(self.mask.statements[0].store.nodes):
                 text = printer.values.value(value)
-                lines.add(self._applied(text, selects=selects))
+                lines.add(self._apply_mask(text, selects=selects))
             return _Mask("", 1, lines, "")
-        held = DType.BOOL if selects else narrowest(value)
+        held = DType.BOOL if selects else narrowest_dtype(value)
         printer = self._printer(self.mask, lines, Pack(self.operation.column, width))
 
         def fill(statement: Statement) -> None:
-            with printer.values.computing(statement.store.nodes):
+            with printer.values.mark_nodes(statement.store.nodes):
                 element = printer.values.element(statement.store.value, held)
                 printer.values.lines.add(f"element[j] = {element};")
 
         printer.run(self.mask.statements, fill)
         masked = convert("masked", held, self.element.compute_dtype) if not selects else "masked"
-        return _Mask(held.cpp, width, lines, self._applied(masked, selects=selects))
+        return _Mask(held.cpp, width, lines, self._apply_mask(masked, selects=selects))
 
-    def _applied(self, text: str, *, selects: bool) -> str:
+    def _apply_mask(self, text: str, *, selects: bool) -> str:
         if selects:
             return f"score = {text} ? score : kiln::lowest<Acc>();"
-        return f"score += ({text}) * kLog2E;" if self.in_powers else f"score += {text};"
+        return f"score += ({text}) * kLog2E;" if self.has_log2_scores else f"score += {text};"
 
-    def _reads_mask(self, width: int) -> bool:
+    def _can_vectorize_mask(self, width: int) -> bool:
         """Whether every read of the mask is a pack of so many columns, which a lane has."""
         if width == 1:
             return True
@@ -345,11 +345,11 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return (
             width <= self._shape.run
             and bool(read)
-            and all(self.mask.is_vector(access, column, width) for access in read)
+            and all(self.mask.is_vectorizable(access, column, width) for access in read)
             and width * max(bytes_of, default=1) <= _WIDEST_READ
         )
 
-    def _limits(self) -> dict[str, str]:
+    def _limit_texts(self) -> dict[str, str]:
         """Which columns rows see: ``starts`` and ``ends`` where one of a block's rows does,
         ``all_start`` and ``all_end`` where all do, and the condition (``limits``) of one."""
         index = self._printer(self.q, self.lines()).index
@@ -380,7 +380,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         depth, most = self.operation.value_depth, self._shape.run
         written = [access for access in self.out.accesses if access.written]
         for width in (8, 4, 2):
-            whole = all(self.out.is_vector(access, depth, width) for access in written)
+            whole = all(self.out.is_vectorizable(access, depth, width) for access in written)
             if width <= most and whole:
                 return width
         return 1

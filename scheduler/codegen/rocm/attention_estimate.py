@@ -48,7 +48,7 @@ class AttentionProblem:
     uneven: bool
 
 
-def estimate(
+def estimate_attention(
     config: AttentionConfig,
     problem: AttentionProblem,
     shape: AttentionShape,
@@ -58,9 +58,9 @@ def estimate(
     """Microseconds: the busiest unit's blocks one after the other, each as many steps as it has
     tiles, no less than memory takes; what blocks found of parts is added by another launch."""
     blocks = problem.batch * ceil_div(problem.rows, config.block_m) * config.splits
-    together, rounds = _shared(config, problem, shape, gpu, machine, blocks)
+    together, rounds = _occupancy(config, problem, shape, gpu, machine, blocks)
     tiles = max(ceil_div(ceil_div(problem.columns, config.block_n), config.splits), 1)
-    step = _step(config, shape, gpu, machine, together)
+    step = _tile_cycles(config, shape, gpu, machine, together)
     computed = (_START + rounds * (_LATENCY + tiles * step)) / machine.cycles_per_us
     elements = problem.batch * (problem.rows + problem.columns)
     given = elements * (shape.depth + shape.value_depth) * shape.element.itemsize
@@ -76,7 +76,7 @@ def estimate(
     return (time + combined) * (1 + _A_PART * config.splits)
 
 
-def _shared(
+def _occupancy(
     config: AttentionConfig,
     problem: AttentionProblem,
     shape: AttentionShape,
@@ -99,7 +99,7 @@ def _shared(
     return together, ceil_div(own, together)
 
 
-def _step(
+def _tile_cycles(
     config: AttentionConfig,
     shape: AttentionShape,
     gpu: AmdHardware,
@@ -119,4 +119,4 @@ def _step(
     pipes = share * (max(matrix, vector) + _SECOND * min(matrix, vector))
     pipes += _BARRIER if waves > 1 else 0.0
     step = max(alone, pipes, together * (waves + 1) * tile / _LDS_BYTES)
-    return step if shape.comfortable(config, gpu) else _CROWDED * step
+    return step if shape.has_ample_registers(config, gpu) else _CROWDED * step

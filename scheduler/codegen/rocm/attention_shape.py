@@ -52,12 +52,12 @@ class AttentionConfig:
         """Whether values take the place of keys in LDS, once these are multiplied."""
         return self.block_n < _FEWEST_KEYS
 
-    def of_both(self, keys: int, values: int) -> int:
+    def tile_pair_size(self, keys: int, values: int) -> int:
         """What a tile of keys and one of values take of LDS together."""
         return max(keys, values) if self.one_tile else keys + values
 
     @staticmethod
-    def of(config: Config) -> AttentionConfig:
+    def create(config: Config) -> AttentionConfig:
         """From a candidate's mapping."""
         names = AttentionConfig.__dataclass_fields__
         return AttentionConfig(**{name: int(config[name]) for name in names})
@@ -95,7 +95,7 @@ class AttentionShape:
         """Neighbouring depths of the result that a lane has at least."""
         return _CHUNK // self.element.itemsize
 
-    def multiplies(self, gpu: HipHardware) -> bool:
+    def has_matrix_instruction(self, gpu: HipHardware) -> bool:
         """Whether the GPU has matrix instructions for the tiles' type."""
         return select(gpu.processor, self.element.label) is not None
 
@@ -114,7 +114,7 @@ class AttentionShape:
         shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
         if shared > most:
             return f"{shared} bytes of {gpu.words.shared} are more than a block's {most}"
-        if self._core(config, gpu) is None:
+        if self._matrix_instruction(config, gpu) is None:
             held = config.block_m * (config.block_n + self.padded_value_depth) // config.threads
             most, what = _MAX_PLAIN, "accumulators"
         else:
@@ -127,7 +127,7 @@ class AttentionShape:
     ) -> int:
         """Of a lane on matrix cores: output, scores, weights and the rest, with ``queries`` in
         registers, with the next tile ``ahead``."""
-        core = self._core(config, gpu)
+        core = self._matrix_instruction(config, gpu)
         if core is None:
             return 0
         size = self.element.itemsize
@@ -140,7 +140,7 @@ class AttentionShape:
         held += tiles * size // config.threads if ahead else 0
         return held // _REGISTER + _REST + (_AHEAD if ahead else 0)
 
-    def comfortable(self, config: AttentionConfig, gpu: HipHardware) -> bool:
+    def has_ample_registers(self, config: AttentionConfig, gpu: HipHardware) -> bool:
         """Whether registers hold all that is best in registers."""
         needed = self.registers(config, gpu, queries=True, ahead=True)
         return needed <= _COMFORTABLE[gpu.architecture]
@@ -165,14 +165,16 @@ class AttentionShape:
         size = self.element.itemsize
         depth, value_depth = self.padded_depth, self.padded_value_depth
         m, n = config.block_m, config.block_n
-        if self._core(config, gpu) is None:
+        if self._matrix_instruction(config, gpu) is None:
             pad = _CHUNK // size
-            tiles = config.of_both(n * (depth + pad), value_depth * (n + pad))
+            tiles = config.tile_pair_size(n * (depth + pad), value_depth * (n + pad))
             return (tiles + m * (depth + pad) + m * (n + pad)) * size
-        tiles = config.of_both(n * depth, n * value_depth)
+        tiles = config.tile_pair_size(n * depth, n * value_depth)
         return (tiles + (m * depth if queries else 0)) * size
 
-    def _core(self, config: AttentionConfig, gpu: HipHardware) -> MatrixInstruction | None:
+    def _matrix_instruction(
+        self, config: AttentionConfig, gpu: HipHardware
+    ) -> MatrixInstruction | None:
         rows = config.block_m * gpu.wavefront // config.threads
         element, processor = self.element.label, gpu.processor
         if self.element.itemsize == _HALF and rows % _LARGE_SIZE == 0:

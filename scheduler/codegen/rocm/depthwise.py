@@ -14,18 +14,18 @@ from typing import Any, ClassVar
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.contraction.addressing import Bound, analyse_addressing, has_32_bit_offsets
 from scheduler.codegen.contraction.indices import address
 from scheduler.codegen.contraction.interface import argument
-from scheduler.codegen.contraction.steps import Bound, fits, steps_of
 from scheduler.codegen.kernel import Launch
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.rocm.gemm_config import vector_widths
 from scheduler.codegen.rocm.gemm_interface import GemmInterface
-from scheduler.codegen.rocm.gemm_operands import inside
+from scheduler.codegen.rocm.gemm_operands import bound_test
+from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
@@ -41,15 +41,15 @@ from scheduler.targets import Target
 # (threads, rows a thread); rows beyond the image's are computed for nothing.
 _SHAPES = ((256, 8), (256, 4), (256, 2), (256, 1), (128, 8), (128, 4), (128, 2), (64, 4), (64, 1))
 _LANES = (8, 16, 32)  # of neighbouring channels
-_MOST_HELD = 32  # results of a thread, so that a column of taps and a row fit beside them
+_MAX_RESULTS = 32  # results of a thread, so that a column of taps and a row fit beside them
 _LDS_BYTES = 32768
-_FILLED = 1 << 16  # threads
+_FULL_DEVICE_THREADS = 1 << 16  # threads
 _FUNCTION = f"{PLACEHOLDER}_strips"
 _ONE = sympy.Integer(1)
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _ImageAxis:
     """A dimension of the image: results and taps step by multiples of ``unit`` elements.
 
     ``bound`` is the test of the input's edge, None where no window leaves it; ``scale`` is how many
@@ -84,7 +84,7 @@ class DepthwiseTemplate(ROCmTemplate):
             (self._member,), lowered.buffers, lowered.graph.symbols, self.marks
         )
         a, b = self.interface.a.form, self.interface.members[0].b.form
-        steps = steps_of(self.interface.a, self._ranges)
+        steps = analyse_addressing(self.interface.a, self._ranges)
         if a is None or b is None or steps is None:
             raise TypeError(f"{node.name} reads no window of a tensor")
         self._form, self._filter, self._bounds = a, b, steps.bounds
@@ -92,11 +92,11 @@ class DepthwiseTemplate(ROCmTemplate):
         self._x = self._axis(x, self._member.k[-1])
         rows = self._member.m[1:-1]
         self._y = self._axis(rows[0], self._member.k[0]) if rows else None
-        self._narrow = fits(self.interface.a, self._ranges)
-        self._register()
+        self._narrow = has_32_bit_offsets(self.interface.a, self._ranges)
+        self._add_arguments()
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
-    def _axis(self, results: Axis, taps: Axis) -> _Axis:
+    def _axis(self, results: Axis, taps: Axis) -> _ImageAxis:
         own, each = self._form.at(results.var), self._form.at(taps.var)
         step, tap, unit = 1, 1, own
         if taps.size != 1 and results.size == 1:
@@ -105,16 +105,16 @@ class DepthwiseTemplate(ROCmTemplate):
             ratio = sympy.Rational(sympy.cancel(own / each))
             step, tap, unit = int(ratio.p), int(ratio.q), simplify(own / int(ratio.p))
         both = {results.var, taps.var}
-        at = next((i for i, b in enumerate(self._bounds) if _names(b) & both), None)
+        at = next((i for i, b in enumerate(self._bounds) if _bound_symbols(b) & both), None)
         bound = None if at is None else self._bounds[at]
         scale = 1
         if bound is not None:
             moves = bound.row.coeff(results.var) if results.size != 1 else 0
             scale = int(moves) // step if moves else int(bound.step.coeff(taps.var) or 1) // tap
         printed = None if at is None else self.interface.bounds(0)[at]
-        return _Axis(results, unit, step, tap, printed, scale)
+        return _ImageAxis(results, unit, step, tap, printed, scale)
 
-    def _register(self) -> None:
+    def _add_arguments(self) -> None:
         """Arguments beside the product's own."""
         kernel, form = self.interface.kernel, self._form
         (channel,) = self._member.batch
@@ -134,7 +134,7 @@ class DepthwiseTemplate(ROCmTemplate):
             "w_x": self._filter.at(self._member.k[-1].var),
         }
         for name, value in steps.items():
-            kernel.named_scalar(name, value, "i32" if name == "images" else "i64")
+            kernel.add_scalar(name, value, "i32" if name == "images" else "i64")
 
     # ---- configurations
 
@@ -166,8 +166,8 @@ class DepthwiseTemplate(ROCmTemplate):
             return illegal(f"{width} channels at once: {obstacle}, no multiple of {width}")
         if rows > 1 and self._y is None:
             return illegal("results of one dimension have no rows below each other")
-        if rows * width > _MOST_HELD:
-            return illegal(f"a thread holds {rows * width} results, more than {_MOST_HELD}")
+        if rows * width > _MAX_RESULTS:
+            return illegal(f"a thread holds {rows * width} results, more than {_MAX_RESULTS}")
         if self._lds_bytes(lanes, width) > _LDS_BYTES:
             return illegal(f"filters of {lanes * width} channels are more than {_LDS_BYTES} bytes")
         return None
@@ -186,33 +186,33 @@ class DepthwiseTemplate(ROCmTemplate):
             if (one["LANES_C"], one["VECTOR"], one["THREADS"]) == (lanes, width, 256)
             and self.reject(one) is None
         ]
-        return min(serving, key=lambda one: self._reads(int(one["ROWS"]), width))
+        return min(serving, key=lambda one: self._read_cost(int(one["ROWS"]), width))
 
-    def _reads(self, rows: int, width: int) -> float:
+    def _read_cost(self, rows: int, width: int) -> float:
         """Rows read and written for each result; more where too few threads fill a device."""
         if self._y is None:
             return 1.0
         height = evaluate(self._y.results.size, self._hints)
-        taps = _number(self._member.k[0].size)
+        taps = _window_size(self._member.k[0].size)
         strips = -(-height // rows)
         read = strips * ((rows - 1) * self._y.step + (taps - 1) * self._y.tap + 1 + rows)
         columns = self._x.results.size * self._member.m[0].size * self._member.batch[0].size
         threads = evaluate(columns, self._hints) * strips // width
-        return read / max(height, 1) * max(1.0, _FILLED / max(threads, 1))
+        return read / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
 
     # ---- text
 
     def _lds_bytes(self, lanes: int, width: int) -> int:
-        taps = _number(sympy.Mul(*(axis.size for axis in self._member.k)))
+        taps = _window_size(sympy.Mul(*(axis.size for axis in self._member.k)))
         return taps * (lanes + 1) * width * self.interface.element.itemsize
 
     def render(self, config: Config) -> RenderedTemplate:
-        text = kernel_text(self.name).render(self._words(config))
+        text = kernel_template(self.name).render(self._context(config))
         constants = "\n".join(f"constexpr int {name} = {value};" for name, value in config.items())
         source, origins = self.marks.finish(text.replace("CONFIGURATION", constants, 1))
         threads, rows, lanes, width = (int(value) for value in config.values())
         names = tuple(arg.name for arg in self.interface.kernel.args)
-        height, across = self._sizes()
+        height, across = self._spatial_arguments()
         items = argument("images") * ceil_div(_argument_or_one(height), rows) * argument(across)
         blocks = ceil_div(items, threads // lanes) * ceil_div(argument("batches"), lanes * width)
         launch = Launch(
@@ -225,13 +225,13 @@ class DepthwiseTemplate(ROCmTemplate):
         args = self.interface.kernel.args
         return RenderedTemplate(source, args, self._values, (launch,), sympy.Integer(0), origins)
 
-    def _sizes(self) -> tuple[str, str]:
+    def _spatial_arguments(self) -> tuple[str, str]:
         """Arguments that hold the height and the width of results."""
         return ("m_size1", "m_size2") if self._y else ("1", "m_size1")
 
-    def _words(self, config: Config) -> dict[str, Any]:
+    def _context(self, config: Config) -> dict[str, Any]:
         interface, kernel, y = self.interface, self.interface.kernel, self._y
-        height, width = self._sizes()
+        height, width = self._spatial_arguments()
         parameters, names = kernel.parameters(), ", ".join(arg.name for arg in kernel.args)
         results, stores = interface.results(0)
         kind = "uint32_t" if self._narrow else "int64_t"
@@ -241,8 +241,8 @@ class DepthwiseTemplate(ROCmTemplate):
             "header": self.header(),
             "element": interface.element.cpp,
             "accumulator": interface.element.compute_dtype.cpp,
-            "taps_y": _number(self._member.k[0].size) if y else 1,
-            "taps_x": _number(self._member.k[-1].size),
+            "taps_y": _window_size(self._member.k[0].size) if y else 1,
+            "taps_x": _window_size(self._member.k[-1].size),
             "step_y": y.step if y else 1,
             "tap_y": y.tap if y else 1,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
@@ -267,7 +267,7 @@ class DepthwiseTemplate(ROCmTemplate):
             if y
             else f"m.flat = m.i0 * p.{width} + x;",
             "offset": kind,
-            "own": self._own(kind),
+            "own": self._offset_text(kind),
             "scale": " * uint32_t(sizeof(T))" if self._narrow else "",
             "window_y": self._window_y(),
             "window_x": self._window_x(),
@@ -277,7 +277,7 @@ class DepthwiseTemplate(ROCmTemplate):
             "checks": self._checks(),
         }
 
-    def _own(self, kind: str) -> str:
+    def _offset_text(self, kind: str) -> str:
         parts = {"channel": "channel", "image": "m.i0", "y": "y", "x": "x"}
         terms = [f"{kind}(p.x_{name}) * {value}" for name, value in parts.items()]
         total = " + ".join(terms)
@@ -290,7 +290,7 @@ class DepthwiseTemplate(ROCmTemplate):
             return []
         row = self.interface.index_text(y.bound.row)
         lines = [f"const int32_t top = int32_t({row});"]
-        if y.bound.least:
+        if y.bound.nonnegative:
             lines.append(f"if (top < 0) low = (-top + {y.scale - 1}) / {y.scale};")
         if y.bound.limit is not None:
             limit = self.interface.index_text(y.bound.limit)
@@ -306,7 +306,7 @@ class DepthwiseTemplate(ROCmTemplate):
         if bound is None:
             return "true"
         place = f"int32_t({text(bound.row)}) + tx * {self._x.scale * self._x.tap}"
-        return inside(bound, place, text)
+        return bound_test(bound, place, text)
 
     def _stores_vectors(self, store: Store, width: int) -> bool:
         """Whether the results of a thread's channels lie next to each other, whole vectors."""
@@ -333,11 +333,11 @@ class DepthwiseTemplate(ROCmTemplate):
         ]
 
 
-def _names(bound: Bound) -> set[sympy.Symbol]:
+def _bound_symbols(bound: Bound) -> set[sympy.Symbol]:
     return set(bound.row.free_symbols) | set(bound.step.free_symbols)
 
 
-def _number(size: Expr) -> int:
+def _window_size(size: Expr) -> int:
     """A window's size, which lowering took for a number."""
     return int(size)
 

@@ -10,31 +10,31 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.interface import Member, argument
-from scheduler.codegen.contraction.narrow import widened
+from scheduler.codegen.contraction.minifloat import upcast_operands
 from scheduler.codegen.contraction.operand import Operand
-from scheduler.codegen.contraction.prepare import products
+from scheduler.codegen.contraction.prepare import gemm_contractions
 from scheduler.codegen.kernel import Launch, LineOrigin
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.gemm_candidates import all_configs, stream_configs
+from scheduler.codegen.rocm.gemm_candidates import all_configs, stream_k_configs
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
-    instruction,
+    matrix_instruction,
     reject,
     vector_widths,
 )
 from scheduler.codegen.rocm.gemm_default import default_config
 from scheduler.codegen.rocm.gemm_interface import GemmInterface
-from scheduler.codegen.rocm.gemm_stream import (
+from scheduler.codegen.rocm.gemm_stream_k import (
     SUM_BLOCKS,
-    parts_bytes,
-    stream_blocks,
-    stream_launches,
+    partials_bytes,
+    stream_k_blocks,
+    stream_k_launches,
 )
-from scheduler.codegen.rocm.gemm_tiles import MOST_GEMV_ROWS
+from scheduler.codegen.rocm.gemm_tiles import MAX_GEMV_ROWS
+from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
@@ -61,7 +61,7 @@ class GemmTemplate(ROCmTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
 
-    contractions = staticmethod(products)
+    contractions = staticmethod(gemm_contractions)
     """What the node multiplies, seen the way that suits the kernel."""
 
     name: ClassVar[str] = "gemm"
@@ -74,7 +74,7 @@ class GemmTemplate(ROCmTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        self._members = self._multiplied(self.contractions(node, lowered))
+        self._members = self._upcast_minifloats(self.contractions(node, lowered))
         self.interface = GemmInterface(
             *(self._members, lowered.buffers, lowered.graph.symbols, self.marks), converts=True
         )
@@ -83,13 +83,13 @@ class GemmTemplate(ROCmTemplate):
         self._grids: dict[tuple[int, ...], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
-    def _multiplied(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+    def _upcast_minifloats(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
         """Floats of 8 bits as they are where every target multiplies them. Few rows are summed by
         vector instructions, which none has for them."""
         element, sizes = members[0].a.dtype, hint_bindings(self.lowered.graph.symbols)
-        few = evaluate(numel(members[0].m), sizes) <= MOST_GEMV_ROWS
-        served = all(instruction(element, hip_hardware(target)) for target in self.targets)
-        return members if served and not few else widened(members)
+        few = evaluate(numel(members[0].m), sizes) <= MAX_GEMV_ROWS
+        served = all(matrix_instruction(element, hip_hardware(target)) for target in self.targets)
+        return members if served and not few else upcast_operands(members)
 
     # ---- configurations
 
@@ -112,11 +112,11 @@ class GemmTemplate(ROCmTemplate):
             all(one.along_k for one in (interface.a, *seconds)),
             next(filter(None, map(interface.direct_obstacle, range(1 + len(seconds)))), ""),
             all(member.allow_tf32 for member in self._members),
-            self._distinct([interface.a], batches * m * k),
-            self._distinct(seconds, batches * n * k),
+            self._distinct_share([interface.a], batches * m * k),
+            self._distinct_share(seconds, batches * n * k),
         )
 
-    def _distinct(self, operands: Sequence[Operand], elements: int) -> float:
+    def _distinct_share(self, operands: Sequence[Operand], elements: int) -> float:
         """The part of so many elements that are in memory."""
         bindings = hint_bindings(self.lowered.graph.symbols)
         read = [operand.load.buffer for operand in operands if operand.load is not None]
@@ -127,23 +127,23 @@ class GemmTemplate(ROCmTemplate):
         return min(held / max(elements, 1), 1.0)
 
     def configs(self) -> Sequence[Config]:
-        blocks = stream_blocks(self.targets, self.problem.element)
-        streaming = stream_configs(self.problem, blocks)
+        blocks = stream_k_blocks(self.targets, self.problem.element)
+        streaming = stream_k_configs(self.problem, blocks)
         return [config.items() for config in (*all_configs(self.problem), *streaming)]
 
     def reject(self, config: Config) -> Rejected | None:
-        return reject(GemmConfig.of(config), self.problem, self.targets)
+        return reject(GemmConfig.create(config), self.problem, self.targets)
 
     def default_config(self) -> Config:
         chosen = default_config(self.problem, self.targets)
         if chosen is None:
-            raise self.unserved()
+            raise self.no_config_error()
         return chosen.items()
 
     # ---- text
 
     def render(self, config: Config) -> RenderedTemplate:
-        chosen = GemmConfig.of(config)
+        chosen = GemmConfig.create(config)
         kind = (
             chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies, chosen.gemv,
             chosen.stream_k > 0, chosen.direct_to_lds, chosen.setprio > 0,
@@ -163,7 +163,7 @@ class GemmTemplate(ROCmTemplate):
 
     def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
         """The text before and after the constants, and what its lines compute."""
-        text = kernel_text("gemm").render(self._names(config))
+        text = kernel_template("gemm").render(self._context(config))
         before, after = text.split(_CONFIGURATION)
         # Lines are counted with a configuration in place: each of a kind has the same number.
         constants = _constants(config)
@@ -171,7 +171,7 @@ class GemmTemplate(ROCmTemplate):
         start = source.index(constants)
         return source[:start], source[start + len(constants) :], origins
 
-    def _names(self, config: GemmConfig) -> dict[str, Any]:
+    def _context(self, config: GemmConfig) -> dict[str, Any]:
         interface, split, stream = self.interface, config.split_k > 1, config.stream_k > 0
         kernel = interface.kernel
         columns = [member.columns for member in interface.members]
@@ -180,8 +180,8 @@ class GemmTemplate(ROCmTemplate):
             parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
         return {
             "header": self.header(),
-            "element": _in_lds(interface.element),
-            "multiplied": _multiplied(interface.element, allow_tf32=bool(config.allow_tf32)),
+            "element": _lds_type(interface.element),
+            "multiplied": _instruction_type(interface.element, allow_tf32=bool(config.allow_tf32)),
             "allow_tf32": bool(config.allow_tf32),
             "in_codes": interface.element.is_float8,
             "narrow": interface.element.itemsize == 1,
@@ -189,12 +189,12 @@ class GemmTemplate(ROCmTemplate):
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
             "groups": self._groups(),
             "operands": self._operands(asynchronous=bool(config.async_copies)),
-            "converts": any(operand.converted for operand in self._all_operands()),
+            "converts": any(operand.is_converted for operand in self._all_operands()),
             "asynchronous": bool(config.async_copies),
             "gemv": bool(config.gemv),
             "direct": bool(config.direct_to_lds),
             "setprio": bool(config.setprio),
-            "rows_known": self._rows_of_one_tile(),
+            "rows_known": self._single_tile_rows(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": self.marks.mark(self._contraction_nodes()),
             "masked": any(operand.masked for operand in self._all_operands()),
@@ -222,7 +222,7 @@ class GemmTemplate(ROCmTemplate):
     def _all_operands(self) -> tuple[Operand, ...]:
         return self.interface.a, *(member.b for member in self.interface.members)
 
-    def _rows_of_one_tile(self) -> int:
+    def _single_tile_rows(self) -> int:
         """No fewer than the rows there are, where a tile may have them all; else 0. Few numbers, so
         that problems share their texts."""
         rows, batches = self.interface.a.row.extent, self.interface.a.batch.extent
@@ -255,16 +255,16 @@ class GemmTemplate(ROCmTemplate):
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:
         before = [other.columns for other in self.interface.members[:position]]
-        runs = self.interface.runs(position)
+        runs = self.interface.vectorized_stores(position)
         return {
             "name": f"Member{position}",
             "operand": member.b.name,
             "columns": f"p.{member.columns}",
             "first_column": " + ".join(f"p.{name}" for name in before) or "0",
             "body": self.interface.store(position),
-            "runs": runs.any,
+            "runs": runs.has_vectors,
             "run_condition": runs.condition(),
-            "run_body": runs.body(self.marks, member.contraction.nodes) if runs.any else "",
+            "run_body": runs.body(self.marks, member.contraction.nodes) if runs.has_vectors else "",
         }
 
     # ---- launches
@@ -282,7 +282,7 @@ class GemmTemplate(ROCmTemplate):
         one, blocks = sympy.Integer(1), self._tiles(config)
         names = tuple(arg.name for arg in self.interface.kernel.args)
         if config.stream_k:
-            return stream_launches(config, blocks, names)
+            return stream_k_launches(config, blocks, names)
         if config.split_k == 1:
             return (
                 Launch(
@@ -309,18 +309,18 @@ class GemmTemplate(ROCmTemplate):
     def _workspace_bytes(self, config: GemmConfig) -> Expr:
         itemsize = self.interface.element.product_sum.itemsize
         if config.stream_k:
-            return parts_bytes(config, self._tiles(config), itemsize)
+            return partials_bytes(config, self._tiles(config), itemsize)
         if config.split_k == 1:
             return sympy.Integer(0)
         return self._points() * (config.split_k * itemsize)
 
 
-def _in_lds(element: DType) -> str:
+def _lds_type(element: DType) -> str:
     """Its type in C++: of floats of 8 bits their codes."""
     return "uint8_t" if element.is_float8 else element.cpp
 
 
-def _multiplied(element: DType, *, allow_tf32: bool) -> str:
+def _instruction_type(element: DType, *, allow_tf32: bool) -> str:
     """What instructions are chosen by."""
     if allow_tf32:
         return "kiln::instruction::tf32"
@@ -354,7 +354,7 @@ def _operand(operand: Operand, kind: str, extent: str, text: dict[str, str]) -> 
         "rows": "BLOCK_M" if first else "BLOCK_N",
         "vector": vector,
         "along_k": operand.along_k,
-        "memory": operand.memory.cpp if operand.converted else "",
+        "memory": operand.memory_dtype.cpp if operand.is_converted else "",
         "group": _group(kind, operand.row),
         "extent": extent,
         **text,

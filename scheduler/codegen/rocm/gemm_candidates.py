@@ -31,7 +31,7 @@ _SPLITS = (1, 2, 4, 8)
 _MORE_SPLITS = (16, 32)  # of tiles of few rows or columns
 _FEW = 32
 _STAGES = (1, 2)
-GROUPS = (1, 8)
+GROUP_SIZES = (1, 8)
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
@@ -40,9 +40,9 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     Which instruction is used does not change how the tiles are best walked: those of other sizes
     come with the default's ``group_m`` alone.
     """
-    a, b = problem.widest()
-    yield from common_configs(problem, GROUPS)
-    yield from other_sizes(problem)
+    a, b = problem.widest_loads()
+    yield from common_configs(problem, GROUP_SIZES)
+    yield from other_size_configs(problem)
     yield from async_configs(problem)
     yield from gemv_configs(problem)
     yield from direct_configs(problem)
@@ -56,57 +56,57 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
     """Those of the instruction size that every target serves."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     tiles = tiles_for(problem.element)
-    for tile, stages, group, tf32 in product(tiles, _STAGES, groups, problem.roundings):
+    for tile, stages, group, tf32 in product(tiles, _STAGES, groups, problem.tf32_options):
         for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW else ())):
             yield GemmConfig(*tile, stages, group, split, a, b, allow_tf32=tf32)
 
 
-def other_sizes(problem: GemmProblem) -> Iterator[GemmConfig]:
+def other_size_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Those of other instructions, which only some targets have."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     for size, lanes in OTHER_SIZES:
         shared = (
             tile
             for tile in tiles_for(problem.element)
             if waves_along_m(*tile[:2], tile[3] // lanes, size)
         )
-        for tile, stages, split, tf32 in product(shared, _STAGES, _SPLITS, problem.roundings):
-            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, size, allow_tf32=tf32)
+        for tile, stages, split, tf32 in product(shared, _STAGES, _SPLITS, problem.tf32_options):
+            yield GemmConfig(*tile, stages, GROUP_SIZES[-1], split, a, b, size, allow_tf32=tf32)
 
 
 def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Those with asynchronous copies, which only some targets have."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     tiles = tiles_for(problem.element, copied=True)
-    ways = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.roundings)
+    ways = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.tf32_options)
     for tile, stages, split, tf32 in ways:
         if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
             yield GemmConfig(
-                *(*tile, stages, GROUPS[-1], split, a, b), async_copies=1, allow_tf32=tf32
+                *(*tile, stages, GROUP_SIZES[-1], split, a, b), async_copies=1, allow_tf32=tf32
             )
 
 
-def stream_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
+def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
     """Those whose blocks, so many, share out all steps along k."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     for tile, stages, each in product(tiles_for(problem.element), _STAGES, blocks):
-        yield GemmConfig(*tile, stages, GROUPS[-1], 1, a, b, stream_k=each)
+        yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=each)
     tiles = tiles_for(problem.element, copied=True)
     for tile, stages, each in product(tiles, _ASYNC_STAGES, blocks):
-        yield GemmConfig(*tile, stages, GROUPS[-1], 1, a, b, async_copies=1, stream_k=each)
+        yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, async_copies=1, stream_k=each)
 
 
 def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Those whose loads write LDS themselves, which only some targets have."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     for tile, stages, split in product(DIRECT_TILES, _DIRECT_STAGES, _DIRECT_SPLITS):
         if split > 1 and tile[0] * tile[1] > _DIRECT_SPLIT_AREA:
             continue
         for priority in (0, 1) if stages == _USUAL_STAGES else (1,):
             yield GemmConfig(
-                *(*tile, stages, GROUPS[-1], split, a, b), direct_to_lds=1, setprio=priority
+                *(*tile, stages, GROUP_SIZES[-1], split, a, b), direct_to_lds=1, setprio=priority
             )
 
 
@@ -115,6 +115,6 @@ def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     rows = next((most for most in GEMV_ROWS if problem.m <= most), None)
     if rows is None or not problem.along_k:
         return
-    width = min(problem.widest())
+    width = min(problem.widest_loads())
     for tile in GEMV_TILES:
-        yield GemmConfig(rows, *tile, 1, GROUPS[0], 1, width, width, gemv=1)
+        yield GemmConfig(rows, *tile, 1, GROUP_SIZES[0], 1, width, width, gemv=1)

@@ -28,9 +28,9 @@ _MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
 # Of the registers of a CDNA lane that a block's waves leave each other: for what the common
 # instructions read ahead, addresses and indices. The larger ones read half as much.
-_BESIDE_HELD = {COMMON_SIZE: 84, 32: 76}
+_RESERVED_REGISTERS = {COMMON_SIZE: 84, 32: 76}
 _LEAST_ROW_BYTES = 32  # of a row of a tile in LDS: ``kiln::mma::TileRows``
-_BESIDE_SHARES = 24  # and for what lies about a loop over tiles and parts of them
+_STREAM_K_RESERVED = 24  # and for what lies about a loop over tiles and parts of them
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 
 
@@ -54,7 +54,7 @@ class GemmConfig:
     ``stages`` - 1 of them at once; the others do not name it either. ``gemv`` is 1 where waves sum
     the columns of a few rows by vector instructions, without matrix instructions and LDS.
     ``stream_k`` is how many blocks share out all steps along k, where that is done
-    (``gemm_stream.py``); 0: each tile has a block. ``direct_to_lds`` is 1 where loads write LDS
+    (``gemm_stream_k.py``); 0: each tile has a block. ``direct_to_lds`` is 1 where loads write LDS
     themselves, up to ``stages`` - 1 tiles ahead; ``setprio`` is then the priority of waves that
     multiply, over those that do not.
     ``allow_tf32`` (Triton's name) is 1 where f32 is rounded and multiplied by the faster matrix
@@ -88,7 +88,7 @@ class GemmConfig:
         return {name.upper(): value for name, value in vars(self).items() if value}
 
     @staticmethod
-    def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
+    def create(config: Mapping[str, ConfigValue]) -> GemmConfig:
         """From a candidate's mapping; ``KeyError`` where a name is missing."""
         names = list(GemmConfig.__dataclass_fields__)
         missing = {name: 0 for name in _OPTIONAL if name.upper() not in config}
@@ -136,16 +136,16 @@ class GemmProblem:
     distinct_b: float = 1.0
 
     @property
-    def roundings(self) -> tuple[int, ...]:
+    def tf32_options(self) -> tuple[int, ...]:
         """What ``allow_tf32`` may be of a configuration."""
         return (1, 0) if self.allow_tf32 else (0,)
 
-    def widest(self) -> tuple[int, int]:
+    def widest_loads(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
         return _widest(self.obstacles_a), _widest(self.obstacles_b)
 
 
-def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
+def lane_registers(config: GemmConfig, problem: GemmProblem) -> int:
     """Registers of a lane for its accumulators and its part of the next tiles.
 
     A load takes its data's registers and two for the address; one behind a mask three for the
@@ -166,17 +166,17 @@ def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
 
 
 @lru_cache(maxsize=256)
-def _least_held(problem: GemmProblem, gpu: HipHardware, size: int) -> int:
+def _min_lane_registers(problem: GemmProblem, gpu: HipHardware, size: int) -> int:
     """Of the tiles that the GPU's instructions share out: where each holds more than is good, the
     smallest serve, rather than none."""
-    a, b = problem.widest()
+    a, b = problem.widest_loads()
     step, lanes = step_k(problem.element, gpu, size), gpu.wavefront
     shared = (
         tile
         for tile in tiles_for(problem.element)
         if tile[2] % step == 0 and waves_along_m(*tile[:2], tile[3] // lanes, size)
     )
-    return min(held_registers(GemmConfig(*tile, 1, 1, 1, a, b), problem) for tile in shared)
+    return min(lane_registers(GemmConfig(*tile, 1, 1, 1, a, b), problem) for tile in shared)
 
 
 def vector_widths(element: DType) -> tuple[int, ...]:
@@ -202,7 +202,7 @@ def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZ
     return best
 
 
-def instruction(
+def matrix_instruction(
     element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> MatrixInstruction | None:
     """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA, and with
@@ -214,7 +214,7 @@ def step_k(
     element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> int:
     """Elements along k that one step of ``kiln::mma::Tile`` takes."""
-    found = instruction(element, gpu, size, allow_tf32=allow_tf32)
+    found = matrix_instruction(element, gpu, size, allow_tf32=allow_tf32)
     return _FMA_STEP_K if found is None else found.step_k
 
 
@@ -234,16 +234,16 @@ def reject(
         if obstacle:
             nbytes = width * problem.element.itemsize
             return illegal(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
-    if obstacle := _way_obstacle(config, problem):
+    if obstacle := _schedule_obstacle(config, problem):
         return illegal(obstacle)
     for target in targets:
-        rejected = _reject_for(config, problem, hip_hardware(target))
+        rejected = _reject_target(config, problem, hip_hardware(target))
         if rejected is not None:
             return rejected
     return None
 
 
-def _way_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
+def _schedule_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     """Why steps are not shared out, or tiles do not come to LDS, as is asked, "" where they do."""
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return (
@@ -262,7 +262,7 @@ def _way_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
 def _stream_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     if config.split_k > 1 or config.gemv:
         return "shares out the steps along k of tiles that nothing else splits"
-    shared, steps = tiles_of(config, problem) % config.stream_k, steps_of(config, problem)
+    shared, steps = tile_count(config, problem) % config.stream_k, step_count(config, problem)
     if shared == 0:
         return f"shares nothing out: {config.stream_k} blocks have as many tiles each"
     if shared * steps < _LEAST_STEPS * config.stream_k:
@@ -284,13 +284,13 @@ def _direct_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     return problem.direct_obstacle
 
 
-def tiles_of(config: GemmConfig, problem: GemmProblem) -> int:
+def tile_count(config: GemmConfig, problem: GemmProblem) -> int:
     """Of the result, at the hints."""
     tiles_m, tiles_n = -(-problem.m // config.block_m), -(-problem.n // config.block_n)
     return problem.batches * tiles_m * tiles_n
 
 
-def steps_of(config: GemmConfig, problem: GemmProblem) -> int:
+def step_count(config: GemmConfig, problem: GemmProblem) -> int:
     """Along k of each tile, at the hints."""
     return -(-problem.k // config.block_k)
 
@@ -303,7 +303,7 @@ def _tf32_obstacle(config: GemmConfig, problem: GemmProblem, targets: tuple[Targ
         return "no sums of few rows by vector instructions in tf32"
     size = config.size
     for gpu in map(hip_hardware, targets):
-        if instruction(problem.element, gpu, size, allow_tf32=True) is None:
+        if matrix_instruction(problem.element, gpu, size, allow_tf32=True) is None:
             found = f"no {size}x{size} matrix instruction for tf32 on {gpu.processor}"
             return f"{found}: f32 stays f32"
     return ""
@@ -319,24 +319,24 @@ def _copy_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     return ""
 
 
-def _most_held(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> int:
+def _max_lane_registers(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> int:
     """Registers that a lane may hold."""
     if config.async_copies:
         return _MAX_HELD_WITH_COPIES
     most = _MAX_HELD_REGISTERS[gpu.architecture]
     if isinstance(gpu, AmdHardware) and gpu.architecture == "cdna":
         waves = -(-config.threads // (gpu.wavefront * gpu.simds_per_cu))  # of a SIMD
-        beside = _BESIDE_HELD[config.size] + (_BESIDE_SHARES if config.stream_k else 0)
+        beside = _RESERVED_REGISTERS[config.size] + (_STREAM_K_RESERVED if config.stream_k else 0)
         most = min(most, gpu.vgprs_per_simd // waves - beside)
-    return max(most, _least_held(problem, gpu, config.size))
+    return max(most, _min_lane_registers(problem, gpu, config.size))
 
 
-def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
+def _reject_target(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
     element, size, words = problem.element, config.size, gpu.words
     if config.gemv:
         return _reject_gemv(config, problem, gpu)
     tf32 = bool(config.allow_tf32)
-    if size != COMMON_SIZE and instruction(element, gpu, size, allow_tf32=tf32) is None:
+    if size != COMMON_SIZE and matrix_instruction(element, gpu, size, allow_tf32=tf32) is None:
         return illegal(
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
             f" on {gpu.processor}"
@@ -354,7 +354,7 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
-    held, most = held_registers(config, problem), _most_held(config, problem, gpu)
+    held, most = lane_registers(config, problem), _max_lane_registers(config, problem, gpu)
     if held > most:
         return illegal(
             f"a {words.lane} holds {held} registers, more than the {most} of {gpu.processor}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tiles_of
+from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tile_count
 from scheduler.codegen.rocm.machine import Machine
 
 # Of the matrix pipes' cycles, or of reading, in which nothing else is done: of two configurations
 # that wait for memory alone, the one that computes less.
-ISSUED = 0.02
+ISSUE_SHARE = 0.02
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Costs:
     """
 
     latency: float = 900.0
-    near: float = 0.0
-    between: float = 5000.0
+    window_saving: float = 0.0
+    block_gap: float = 5000.0
     barrier: float = 100.0
-    second: float = 0.8
+    exposed_pipes: float = 0.8
     spread: float = 0.5
-    beside: float = 1.0
+    exposed_lds: float = 1.0
     lds: float = 1.0
     path: float = 1.0
-    again: float = 0.1
+    refetch: float = 0.1
     result: float = 12.0
     stores: float | None = None
     partial: float = 1.0
@@ -49,7 +49,7 @@ class Costs:
     other_vgprs: int = 48
     wide_result: float | None = None
     gemv_path: float = 0.0
-    exposed: float = ISSUED
+    exposed: float = ISSUE_SHARE
 
 
 _COSTS = Costs()
@@ -58,15 +58,15 @@ _COSTS = Costs()
 _FITTED = {
     "gfx942": Costs(
         latency=840.0,
-        near=0.5,
-        between=380.0,
+        window_saving=0.5,
+        block_gap=380.0,
         barrier=2.0,
-        second=0.68,
+        exposed_pipes=0.68,
         spread=0.28,
-        beside=0.61,
+        exposed_lds=0.61,
         lds=0.6,
         path=0.8,
-        again=0.035,
+        refetch=0.035,
         result=20.0,
         stores=0.5,
         partial=0.78,
@@ -85,7 +85,7 @@ def costs_of(machine: Machine) -> Costs:
     return _FITTED.get(machine.processor, _COSTS)
 
 
-def tells_sizes(machine: Machine) -> bool:
+def has_wide_result_cost(machine: Machine) -> bool:
     """Whether what 32x32 instructions take is known."""
     return costs_of(machine).wide_result is not None
 
@@ -93,7 +93,7 @@ def tells_sizes(machine: Machine) -> bool:
 def partial_sums(config: GemmConfig, problem: GemmProblem) -> int:
     """Elements that go through memory, to be added by another kernel."""
     if config.stream_k:
-        parts = config.stream_k + tiles_of(config, problem) % config.stream_k
+        parts = config.stream_k + tile_count(config, problem) % config.stream_k
         return parts * config.block_m * config.block_n
     if config.split_k == 1:
         return 0

@@ -7,25 +7,25 @@ from functools import lru_cache
 from itertools import chain
 
 from scheduler.codegen.rocm.gemm_candidates import (
-    GROUPS,
+    GROUP_SIZES,
     async_configs,
     common_configs,
     direct_configs,
     gemv_configs,
-    other_sizes,
-    stream_configs,
+    other_size_configs,
+    stream_k_configs,
 )
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, reject, tiles_of
-from scheduler.codegen.rocm.gemm_costs import tells_sizes
-from scheduler.codegen.rocm.gemm_estimate import estimates
-from scheduler.codegen.rocm.gemm_stream import stream_blocks
+from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, reject, tile_count
+from scheduler.codegen.rocm.gemm_costs import has_wide_result_cost
+from scheduler.codegen.rocm.gemm_estimate import estimate_ratios
+from scheduler.codegen.rocm.gemm_stream_k import stream_k_blocks
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 
 _DIRECT_STAGES, _LARGE = 3, 256 * 128
-_CLEARLY = 1.1  # what the cycle model tells apart
+_CLEAR_GAIN = 1.1  # what the cycle model tells apart
 
 
 @lru_cache(maxsize=4096)
@@ -39,23 +39,23 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
     """
     gpus = [hip_hardware(target) for target in targets]
     if all(gpu.copies_asynchronously for gpu in gpus):
-        found = _first(async_configs(problem), problem, targets)
+        found = _fastest_legal(async_configs(problem), problem, targets)
         if found is not None:
             return found
-    differ = all(tells_sizes(machine_of(target, problem.element)) for target in targets)
+    differ = all(has_wide_result_cost(machine_of(target, problem.element)) for target in targets)
     tried = chain(
-        common_configs(problem, GROUPS[-1:]),
-        other_sizes(problem) if differ else (),
+        common_configs(problem, GROUP_SIZES[-1:]),
+        other_size_configs(problem) if differ else (),
         gemv_configs(problem),
-        _direct(problem),
+        _direct_candidates(problem),
     )
-    found = _first(tried, problem, targets)
+    found = _fastest_legal(tried, problem, targets)
     if all(isinstance(gpu, AmdHardware) for gpu in gpus):
-        return _sharing(found, problem, targets)
+        return _prefer_stream_k(found, problem, targets)
     return found
 
 
-def _direct(problem: GemmProblem) -> Iterator[GemmConfig]:
+def _direct_candidates(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Those that the cycle model finds good: of large tiles, with two steps for a load to arrive in
     and waves that multiply going first."""
     return (
@@ -65,27 +65,27 @@ def _direct(problem: GemmProblem) -> Iterator[GemmConfig]:
     )
 
 
-def _sharing(
+def _prefer_stream_k(
     other: GemmConfig | None, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> GemmConfig | None:
     """What shares out the steps along k, if that is clearly faster than ``other``: where each block
     has a tile of its own, since few tiles are split as well without."""
-    blocks = stream_blocks(targets, problem.element)
+    blocks = stream_k_blocks(targets, problem.element)
     configs = (
         one
-        for one in stream_configs(problem, blocks)
-        if not one.async_copies and tiles_of(one, problem) > one.stream_k
+        for one in stream_k_configs(problem, blocks)
+        if not one.async_copies and tile_count(one, problem) > one.stream_k
     )
-    found = _first(configs, problem, targets)
+    found = _fastest_legal(configs, problem, targets)
     if found is None or other is None:
         return found or other
-    times = estimates((found, other), problem, targets)
-    return found if times[found] * _CLEARLY <= times[other] else other
+    times = estimate_ratios((found, other), problem, targets)
+    return found if times[found] * _CLEAR_GAIN <= times[other] else other
 
 
-def _first(
+def _fastest_legal(
     configs: Iterable[GemmConfig], problem: GemmProblem, targets: tuple[Target, ...]
 ) -> GemmConfig | None:
-    by_target = estimates(configs, problem, targets)
+    by_target = estimate_ratios(configs, problem, targets)
     by_time = sorted(by_target, key=lambda config: by_target[config])
     return next((one for one in by_time if reject(one, problem, targets) is None), None)

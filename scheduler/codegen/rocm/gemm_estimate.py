@@ -2,7 +2,7 @@
 measures.
 
 Two models: of a board's compute units, and of few rows that waves sum by vector instructions; of an
-SM where tiles are copied asynchronously there is ``gemm_copies_estimate.py``.
+SM where tiles are copied asynchronously there is ``gemm_async_estimate.py``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from scheduler.arithmetic import ceil_div
+from scheduler.codegen.rocm.gemm_async_estimate import estimate_async_gemm
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
-    held_registers,
-    tiles_of,
+    lane_registers,
+    tile_count,
     waves_along_m,
 )
-from scheduler.codegen.rocm.gemm_copies_estimate import estimate_with_copies
-from scheduler.codegen.rocm.gemm_costs import ISSUED, costs_of, partial_sums
+from scheduler.codegen.rocm.gemm_costs import ISSUE_SHARE, costs_of, partial_sums
 from scheduler.codegen.rocm.machine import Machine, machine_of, worst_ratios
 from scheduler.matrix_instructions import COMMON_SIZE
 from scheduler.targets import Target
@@ -47,7 +47,7 @@ _GEMV_LATENCY, _GEMV_START = 900.0, 3000.0
 _GEMV_WAVES = 8  # of a SIMD at once
 
 
-def estimate(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
+def estimate_gemm(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
     """Microseconds of the whole product.
 
     The busiest compute unit's rounds of blocks; each step along k of those that share it takes as
@@ -60,26 +60,26 @@ def estimate(config: GemmConfig, problem: GemmProblem, machine: Machine) -> floa
     model for f16 products of 16 to 256 rows on gfx1100).
     """
     costs = costs_of(machine)
-    streams = machine.joined > 1 and _reads_longest(problem, machine)
-    unit = machine.together() if streams else machine
-    together, rounds = _shared(config, problem, unit)
+    streams = machine.cus_per_wgp > 1 and _is_memory_bound(problem, machine)
+    unit = machine.as_wgp() if streams else machine
+    together, rounds = _occupancy(config, problem, unit)
     steps = ceil_div(ceil_div(problem.k, config.split_k), config.block_k)
     waves = config.threads // unit.wavefront
     area = config.block_m * config.block_n
-    step = _step(config, problem, unit, together, streams=streams)
+    step = _step_cycles(config, problem, unit, together, streams=streams)
     result = costs.result * ((costs.wide_result or 1.0) if config.size != COMMON_SIZE else 1.0)
     finish = together * result * area / (config.threads * min(1.0, unit.simds / waves))
-    between = costs.latency if together > 1 else costs.between
-    ends = _ends(config, problem, together * unit.units) if config.stream_k else rounds
+    between = costs.latency if together > 1 else costs.block_gap
+    ends = _tile_ends(config, problem, together * unit.units) if config.stream_k else rounds
     cycles = costs.start + rounds * steps * step + ends * (finish + between)
-    time_us = _beside_memory(cycles / unit.cycles_per_us, problem, unit)
+    time_us = _bound_by_memory(cycles / unit.cycles_per_us, problem, unit)
     partial = partial_sums(config, problem) * problem.element.product_sum.itemsize
     if not partial:
         return time_us
     return time_us + costs.launch_us + costs.partial * 2 * partial / unit.bytes_per_us
 
 
-def _reads_longest(problem: GemmProblem, machine: Machine) -> bool:
+def _is_memory_bound(problem: GemmProblem, machine: Machine) -> bool:
     """Whether the operands take longer from memory than all matrix pipes to multiply them, and
     longer than what else a kernel does. A convolution's windows overlap: they are read once."""
     if problem.masked_a or problem.masked_b:
@@ -89,7 +89,7 @@ def _reads_longest(problem: GemmProblem, machine: Machine) -> bool:
     return _read_us(problem, machine) > max(multiplied / rate, _STREAMED_US)
 
 
-def _step(
+def _step_cycles(
     config: GemmConfig, problem: GemmProblem, machine: Machine, together: int, *, streams: bool
 ) -> float:
     """Cycles of a step along k of the blocks that share a compute unit; with ``streams`` what they
@@ -99,65 +99,71 @@ def _step(
     busy = min(1.0, together * waves / machine.simds)
     area = config.block_m * config.block_n
     multiply = 2 * together * area * config.block_k / (machine.rate * busy)
-    moved = _moved(config, problem, machine, waves) * together / (machine.joined if streams else 1)
+    moved = (
+        _transfer_cycles(config, problem, machine, waves)
+        * together
+        / (machine.cus_per_wgp if streams else 1)
+    )
     memory = together * _memory_cycles(config, problem, machine)
     if not streams:
         moved = max(moved, memory)
     barriers = costs.barrier * (2 if config.stages == 1 else 1)
-    alone = _waited(config, problem, machine) + barriers + multiply / together
+    alone = _load_wait_cycles(config, problem, machine) + barriers + multiply / together
     longest, other = max(multiply, moved), min(multiply, moved)
-    exposed = min(1.0, costs.second * machine.simds / (together * waves))
+    exposed = min(1.0, costs.exposed_pipes * machine.simds / (together * waves))
     spreads = machine.spreads and config.stages == 1 and together * waves >= 2 * machine.simds
     if spreads and area <= _SPREAD_RESULTS * config.threads:
         exposed *= costs.spread
-    step = max(longest + exposed * other, alone, memory) + ISSUED * multiply
+    step = max(longest + exposed * other, alone, memory) + ISSUE_SHARE * multiply
     if config.direct_to_lds:
         step *= _DIRECT
     if streams and config.stages == 1:
         step += _ONE_BUFFER * multiply
     # Where a unit has one block, none goes on while its waves wait for each other.
-    return step + (ISSUED * barriers if together == 1 else 0.0)
+    return step + (ISSUE_SHARE * barriers if together == 1 else 0.0)
 
 
-def _moved(config: GemmConfig, problem: GemmProblem, machine: Machine, waves: int) -> float:
+def _transfer_cycles(
+    config: GemmConfig, problem: GemmProblem, machine: Machine, waves: int
+) -> float:
     """Cycles of one block's step in LDS and on the path from L2."""
     costs = costs_of(machine)
     pipes = (
         costs.lds * _lds_cycles(config, problem, waves),
         costs.path * _load_cycles(config, problem, machine),
     )
-    return max(pipes) + costs.beside * min(pipes)
+    return max(pipes) + costs.exposed_lds * min(pipes)
 
 
-def _waited(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
+def _load_wait_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
     """Cycles that a block's step waits for its loads, where those before do not have them already:
     elements that windows share are nearer."""
     costs = costs_of(machine)
-    shared = 1 - _distinct(problem, machine) / max(problem.m + problem.n, 1)
+    shared = 1 - _distinct_rows(problem, machine) / max(problem.m + problem.n, 1)
     ahead = max(1, config.stages - 1) if config.direct_to_lds else 1  # steps that a load has
-    return costs.latency * (1 - costs.near * shared) / ahead
+    return costs.latency * (1 - costs.window_saving * shared) / ahead
 
 
-def _shared(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tuple[int, float]:
+def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tuple[int, float]:
     """How many blocks a compute unit has at once, and how often it has as many: the next block
     begins where one ends."""
     waves = config.threads // machine.wavefront
-    registers = held_registers(config, problem) + costs_of(machine).other_vgprs
+    registers = lane_registers(config, problem) + costs_of(machine).other_vgprs
     by_registers = machine.registers // registers * machine.simds // max(1, waves)
     held = max(1, min(machine.lds_bytes // config.lds_bytes(problem.element), by_registers))
     if config.stream_k:  # all at once, each as long as the others
         together = min(held, ceil_div(config.stream_k, machine.units))
-        shared = tiles_of(config, problem) % config.stream_k
-        steps = tiles_of(config, problem) + (_APART - 1) * shared
+        shared = tile_count(config, problem) % config.stream_k
+        steps = tile_count(config, problem) + (_APART - 1) * shared
         return together, steps / (together * machine.units)
-    own = max(1, ceil_div(tiles_of(config, problem) * config.split_k, machine.units))
+    own = max(1, ceil_div(tile_count(config, problem) * config.split_k, machine.units))
     together = min(held, own)
     return together, own / together
 
 
-def _ends(config: GemmConfig, problem: GemmProblem, together: int) -> float:
+def _tile_ends(config: GemmConfig, problem: GemmProblem, together: int) -> float:
     """How often so many blocks of all that share out steps end with a tile, or a part of one."""
-    whole, shared = divmod(tiles_of(config, problem), config.stream_k)
+    whole, shared = divmod(tile_count(config, problem), config.stream_k)
     return ((whole + 1) * config.stream_k + shared) / together
 
 
@@ -177,26 +183,28 @@ def _memory_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -
     what others have, since dies have caches of their own."""
     tiles_m, tiles_n = ceil_div(problem.m, config.block_m), ceil_div(problem.n, config.block_n)
     asked = max(1, tiles_n * problem.m + tiles_m * problem.n)
-    again = costs_of(machine).again
-    share = again + (1 - again) * _distinct(problem, machine) / asked
+    again = costs_of(machine).refetch
+    share = again + (1 - again) * _distinct_rows(problem, machine) / asked
     size = problem.element.itemsize
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
     # Units that have no block in the last round leave the others their bandwidth.
     busy = min(machine.units, blocks / ceil_div(blocks, machine.units)) if blocks else 1
     own = machine.bytes_per_us / machine.cycles_per_us / busy
-    rows = sum(extent for extent, _ in _loaded(config, problem))
-    parts = 1 + machine.partial_lines * (_parts_of_a_line(config, size) - 1)
-    return rows * _depth(config, problem) * size * share * parts / own
+    rows = sum(extent for extent, _ in _loaded_rows(config, problem))
+    parts = 1 + machine.partial_lines * (_steps_per_line(config, size) - 1)
+    return rows * _step_depth(config, problem) * size * share * parts / own
 
 
-def _distinct(problem: GemmProblem, machine: Machine) -> float:
+def _distinct_rows(problem: GemmProblem, machine: Machine) -> float:
     """Rows of both operands that memory holds, as long as k: windows share their elements."""
     if costs_of(machine).stores is None:
         return problem.m + problem.n
     return problem.m * problem.distinct_a + problem.n * problem.distinct_b
 
 
-def _loaded(config: GemmConfig, problem: GemmProblem) -> tuple[tuple[int, int], tuple[int, int]]:
+def _loaded_rows(
+    config: GemmConfig, problem: GemmProblem
+) -> tuple[tuple[int, int], tuple[int, int]]:
     """Of each tile the rows that there are, the others being masked, and elements a load."""
     return (
         (min(config.block_m, problem.m), config.vector_a),
@@ -204,7 +212,7 @@ def _loaded(config: GemmConfig, problem: GemmProblem) -> tuple[tuple[int, int], 
     )
 
 
-def _depth(config: GemmConfig, problem: GemmProblem) -> int:
+def _step_depth(config: GemmConfig, problem: GemmProblem) -> int:
     """Of a step along k what there is."""
     return min(config.block_k, ceil_div(problem.k, config.split_k))
 
@@ -212,28 +220,28 @@ def _depth(config: GemmConfig, problem: GemmProblem) -> int:
 def _load_cycles(config: GemmConfig, problem: GemmProblem, machine: Machine) -> float:
     """Of one block's step: an instruction of few bytes a lane takes its cycles all the same."""
     size, cycles = problem.element.itemsize, 0.0
-    unused = _parts_of_a_line(config, size)  # lines come whole, rows go along k
-    for rows, vector in _loaded(config, problem):
-        loads = rows * _depth(config, problem) / (vector * machine.wavefront)
+    unused = _steps_per_line(config, size)  # lines come whole, rows go along k
+    for rows, vector in _loaded_rows(config, problem):
+        loads = rows * _step_depth(config, problem) / (vector * machine.wavefront)
         wide = machine.wavefront * vector * size * unused / _L2_BYTES
         cycles += loads * max(wide, _LEAST_LOAD)
     return cycles
 
 
-def estimates(
+def estimate_ratios(
     configs: Iterable[GemmConfig], problem: GemmProblem, targets: tuple[Target, ...]
 ) -> Mapping[GemmConfig, float]:
     """Each configuration's estimated time over that of the best, on the target where that is
     most."""
-    return worst_ratios(configs, [partial(_time, problem, target) for target in targets])
+    return worst_ratios(configs, [partial(_estimate_us, problem, target) for target in targets])
 
 
-def _time(problem: GemmProblem, target: Target, config: GemmConfig) -> float:
+def _estimate_us(problem: GemmProblem, target: Target, config: GemmConfig) -> float:
     """Microseconds."""
     if config.async_copies:
         room = hip_hardware(target).max_lds_per_block_bytes
-        return estimate_with_copies(config, problem, room) / 1e3
-    how = estimate_gemv if config.gemv else estimate
+        return estimate_async_gemm(config, problem, room) / 1e3
+    how = estimate_gemv if config.gemv else estimate_gemm
     machine = machine_of(target, problem.element, allow_tf32=bool(config.allow_tf32))
     return how(config, problem, machine)
 
@@ -256,10 +264,10 @@ def estimate_gemv(config: GemmConfig, problem: GemmProblem, machine: Machine) ->
     computed = max(computed, waits / machine.cycles_per_us)
     narrow = columns * problem.element.itemsize < _WIDE_STORE
     uneven = abs(math.log2(loads / _GEMV_LOADS)) + 2 * narrow
-    return _beside_memory(computed, problem, machine) * (1 + _GEMV_UNEVEN * uneven)
+    return _bound_by_memory(computed, problem, machine) * (1 + _GEMV_UNEVEN * uneven)
 
 
-def _beside_memory(computed: float, problem: GemmProblem, machine: Machine) -> float:
+def _bound_by_memory(computed: float, problem: GemmProblem, machine: Machine) -> float:
     """Microseconds, no less than operands and results take from memory; of two that wait for that
     alone the one that computes less is the better."""
     size, costs = problem.element.itemsize, costs_of(machine)
@@ -273,10 +281,12 @@ def _beside_memory(computed: float, problem: GemmProblem, machine: Machine) -> f
 
 def _read_us(problem: GemmProblem, machine: Machine) -> float:
     """Microseconds that the operands take from memory, each element once."""
-    given = problem.batches * _distinct(problem, machine) * problem.k * problem.element.itemsize
+    given = (
+        problem.batches * _distinct_rows(problem, machine) * problem.k * problem.element.itemsize
+    )
     return given / (_MEMORY_SHARE * machine.bytes_per_us)
 
 
-def _parts_of_a_line(config: GemmConfig, size: int) -> float:
+def _steps_per_line(config: GemmConfig, size: int) -> float:
     """Steps along k that share a cache line, of elements of so many bytes."""
     return max(1.0, _LINE_BYTES / (config.block_k * size))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scheduler.codegen.contraction.addressing import Bound
 from scheduler.codegen.contraction.interface import ContractionInterface
-from scheduler.codegen.contraction.steps import Bound
 from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
-from scheduler.codegen.printing.precision import stored
-from scheduler.codegen.rocm.gemm_operands import OperandText, parts_of
+from scheduler.codegen.printing.precision import store_root
+from scheduler.codegen.rocm.gemm_operands import OperandText, kernel_addressing
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
-from scheduler.codegen.rocm.runs import RunPrinter
+from scheduler.codegen.rocm.vectorized_stores import VectorStorePrinter
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Buffer, Contraction
@@ -35,7 +35,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         super().__init__(members, buffers, symbols, kernel, input_reorder, converts=converts)
         self._marks = marks
         ranges = Ranges.from_symbols(symbols)
-        self._parts = [parts_of(read, ranges, self.kernel) for read in self.reads]
+        self._parts = [kernel_addressing(read, ranges, self.kernel) for read in self.reads]
         self._names = {arg.name: f"p.{arg.name}" for arg in self.kernel.args}
         for group in self.groups:
             self._names.update(group.texts)
@@ -54,7 +54,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
 
     def operand(self, position: int, *, asynchronous: bool) -> dict[str, str]:
         """The parts of the text of A's struct (0), or of a member's second operand's (1 …)."""
-        return self._texts.of(
+        return self._texts.context(
             self.reads[position], self._parts[position], asynchronous=asynchronous
         )
 
@@ -66,9 +66,9 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
     def direct_obstacle(self, position: int) -> str:
         """Why an operand (A for 0) cannot be loaded into LDS without registers, "" where it can."""
         operand, parts = self.reads[position].operand, self._parts[position]
-        if parts is None or parts.bounds or not parts.steps.narrow or not parts.steps.flat:
+        if parts is None or parts.bounds or not parts.steps.is_32_bit or not parts.steps.flat:
             return f"{operand.name} is computed, masked, or further than 2 GiB apart"
-        if operand.converted:
+        if operand.is_converted:
             return f"{operand.name} is converted on its way"
         if not operand.along_k:
             return f"{operand.name} is transposed on its way"
@@ -85,11 +85,11 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
         made = self.stores[position]
-        printer.allow_fast(stored(s.value, printer.dtype(s.buffer)) for s in made)
+        printer.allow_fast(store_root(s.value, printer.dtype(s.buffer)) for s in made)
         stores = []
         for number, store in enumerate(made):
             dtype = self.buffers[store.buffer].dtype
-            with printer.computing(store.nodes or nodes):
+            with printer.mark_nodes(store.nodes or nodes):
                 lines.add(f"to.out{number} = {printer.element(store.value, dtype)};")
             pointer = self._memory[store.buffer].pointer
             offset = self.index_text(store.index[0])
@@ -102,16 +102,16 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
         stores = self.stores[position]
-        printer.allow_fast(stored(s.value, printer.dtype(s.buffer)) for s in stores)
+        printer.allow_fast(store_root(s.value, printer.dtype(s.buffer)) for s in stores)
         for store in stores:
-            with printer.computing(store.nodes or nodes):
+            with printer.mark_nodes(store.nodes or nodes):
                 printer.store(store)
         return str(lines)
 
-    def runs(self, position: int) -> RunPrinter:
+    def vectorized_stores(self, position: int) -> VectorStorePrinter:
         """The texts of a member's stores for neighbouring columns at once."""
         n = self.members[position].n
-        return RunPrinter(
+        return VectorStorePrinter(
             *(self.stores[position], self._memory, self._names, n.flat), whole=not n.components
         )
 
@@ -141,7 +141,9 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             if operand.load is not None:
                 name = kernel.arg_name(operand.load.buffer)
                 width = "VECTOR_A" if position == 0 else "VECTOR_B"
-                size = f"sizeof({operand.memory.cpp})" if operand.converted else "sizeof(T)"
+                size = (
+                    f"sizeof({operand.memory_dtype.cpp})" if operand.is_converted else "sizeof(T)"
+                )
                 checks.append(
                     f"if (reinterpret_cast<uintptr_t>({name}) % ({width} * {size}) != 0)"
                     " return hipErrorInvalidValue;"

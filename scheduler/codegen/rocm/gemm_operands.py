@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.contraction.addressing import Addressing, Bound, analyse_addressing
 from scheduler.codegen.contraction.indices import IndexGroup, Strides
-from scheduler.codegen.contraction.interface import Read
-from scheduler.codegen.contraction.steps import Bound, Steps, steps_of
+from scheduler.codegen.contraction.interface import OperandRead
 from scheduler.codegen.cpp import IndexPrinter, Lines, ValuePrinter
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.ir.graph import Expr
@@ -18,11 +18,11 @@ from scheduler.ir.index.ranges import Ranges
 
 
 @dataclass(frozen=True)
-class Parts:
+class KernelAddressing:
     """An operand's steps in the kernel's terms. ``back_row`` and ``back_step`` are how far before
     the first element either begins, as arguments or 0; ``own`` is the stride of the lane's k."""
 
-    steps: Steps
+    steps: Addressing
     strides: Strides
     bounds: tuple[Bound, ...]
     back_row: Expr
@@ -30,10 +30,12 @@ class Parts:
     own: Expr
 
 
-def parts_of(read: Read, sizes: Ranges, kernel: ROCmTemplateKernel) -> Parts | None:
+def kernel_addressing(
+    read: OperandRead, sizes: Ranges, kernel: ROCmTemplateKernel
+) -> KernelAddressing | None:
     """None where the operand is computed element by element, or behind a mask of another form."""
     operand, parametrizer = read.operand, read.parametrizer
-    steps = steps_of(operand, sizes)
+    steps = analyse_addressing(operand, sizes)
     if steps is None or operand.load is None:
         return None
     strides = parametrizer.strides(operand.load)
@@ -41,30 +43,30 @@ def parts_of(read: Read, sizes: Ranges, kernel: ROCmTemplateKernel) -> Parts | N
         return None
 
     def back(name: str, least: Expr) -> Expr:
-        if not steps.narrow or least == 0:
+        if not steps.is_32_bit or least == 0:
             return sympy.Integer(0)
-        return symbol(kernel.named_scalar(f"{operand.name}_{name}", -least, "i64"))
+        return symbol(kernel.add_scalar(f"{operand.name}_{name}", -least, "i64"))
 
     along = strides.steps["k"]
-    return Parts(
+    return KernelAddressing(
         steps,
         strides,
         tuple(
             Bound(
                 parametrizer.expression(bound.row),
                 parametrizer.expression(bound.step),
-                bound.least,
+                bound.nonnegative,
                 None if bound.limit is None else parametrizer.expression(bound.limit),
             )
             for bound in steps.bounds
         ),
         back("back_row", steps.low_row),
         back("back_step", steps.low_step),
-        along[0] if len(along) == 1 else along[_position(operand.k)],
+        along[0] if len(along) == 1 else along[_innermost_position(operand.k)],
     )
 
 
-def _position(group: IndexGroup) -> int:
+def _innermost_position(group: IndexGroup) -> int:
     """Of the innermost axis with more than one point."""
     return next((i for i, axis in enumerate(group.axes) if axis is group.innermost), 0)
 
@@ -78,11 +80,13 @@ class OperandText:
     lines: Callable[[], Lines]
     printer: Callable[[Lines], ValuePrinter]
 
-    def of(self, read: Read, parts: Parts | None, *, asynchronous: bool) -> dict[str, str]:
+    def context(
+        self, read: OperandRead, parts: KernelAddressing | None, *, asynchronous: bool
+    ) -> dict[str, str]:
         """What the template asks of an operand."""
         if parts is None:
-            return self._computed(read, asynchronous=asynchronous)
-        kind = "uint32_t" if parts.steps.narrow else "int64_t"
+            return self._computed_context(read, asynchronous=asynchronous)
+        kind = "uint32_t" if parts.steps.is_32_bit else "int64_t"
         split = [bound for bound in parts.bounds if bound.row.free_symbols and bound.step != 0]
         once = [bound for bound in parts.bounds if bound.step == 0]
         each = [b for b in parts.bounds if b.step != 0 and not b.row.free_symbols]
@@ -100,17 +104,22 @@ class OperandText:
             "direct": self._direct(read, parts),
         }
 
-    def _uniform(self, parts: Parts) -> str:
+    def _uniform(self, parts: KernelAddressing) -> str:
         if parts.steps.flat:
             return "true"
         return f"{parts.steps.inner} % BLOCK_K == 0" if parts.steps.inner else "false"
 
-    def _whole(self, read: Read, parts: Parts) -> str:
+    def _whole(self, read: OperandRead, parts: KernelAddressing) -> str:
         several = len(read.operand.k.axes) > 1
         return f"{parts.steps.inner} % BLOCK_K == 0" if several and parts.steps.inner else "false"
 
     def _row(
-        self, read: Read, parts: Parts, kind: str, split: list[Bound], once: list[Bound]
+        self,
+        read: OperandRead,
+        parts: KernelAddressing,
+        kind: str,
+        split: list[Bound],
+        once: list[Bound],
     ) -> str:
         lines = self.lines()
         terms = self._terms(read.operand.row.name, parts, kind)
@@ -120,7 +129,7 @@ class OperandText:
             own = self._product(kind, parts.own, "own")
             terms.append(f"(kUniform ? {own} : {kind}(0))")
         lines.add("Row row;")
-        lines.add(f"row.at = {_scaled(kind, terms, read)};")
+        lines.add(f"row.at = {_byte_offset(kind, terms, read)};")
         for i, bound in enumerate(split):
             lines.add(f"row.t{i} = int32_t({self._text(bound.row)});")
         if once:
@@ -130,14 +139,19 @@ class OperandText:
         return str(lines)
 
     def _step(
-        self, read: Read, parts: Parts, kind: str, split: list[Bound], each: list[Bound]
+        self,
+        read: OperandRead,
+        parts: KernelAddressing,
+        kind: str,
+        split: list[Bound],
+        each: list[Bound],
     ) -> str:
         lines = self.lines()
         terms = self._terms("k", parts, kind)
         if parts.back_step != 0:
             terms.append(f"{kind}({self._text(parts.back_step)})")
         lines.add("Step step;")
-        lines.add(f"step.at = {_scaled(kind, terms, read)};")
+        lines.add(f"step.at = {_byte_offset(kind, terms, read)};")
         for i, bound in enumerate(split):
             lines.add(f"step.t{i} = int32_t({self._text(bound.step)});")
         if each:
@@ -146,8 +160,10 @@ class OperandText:
         lines.add("return step;")
         return str(lines)
 
-    def _body(self, read: Read, parts: Parts, tests: list[str], *, asynchronous: bool) -> str:
-        lines, place = self.lines(), self._place(read, parts)
+    def _body(
+        self, read: OperandRead, parts: KernelAddressing, tests: list[str], *, asynchronous: bool
+    ) -> str:
+        lines, place = self.lines(), self._base_pointer(read, parts)
         if asynchronous:
             if tests:
                 lines.add(f"inside = inside && {' && '.join(tests)};")
@@ -158,21 +174,21 @@ class OperandText:
         lines.add(f"return kiln::operand::read<kV, kUniform>({place}, row.at, step.at, inside);")
         return str(lines)
 
-    def _direct(self, read: Read, parts: Parts) -> str:
+    def _direct(self, read: OperandRead, parts: KernelAddressing) -> str:
         lines = self.lines()
-        lines.add(f"kiln::direct::load({self._place(read, parts)}, row.at, step.at, to);")
+        lines.add(f"kiln::direct::load({self._base_pointer(read, parts)}, row.at, step.at, to);")
         return str(lines)
 
-    def _place(self, read: Read, parts: Parts) -> str:
+    def _base_pointer(self, read: OperandRead, parts: KernelAddressing) -> str:
         """What its rows and steps begin at: a pointer."""
         assert read.operand.load is not None, "computed operands have no address"
         base = parts.strides.first - parts.back_row - parts.back_step
-        for stride, index in self._along("batch", parts, read.operand.batch.name):
+        for stride, index in self._stride_index_pairs("batch", parts, read.operand.batch.name):
             base += stride * index
         pointer = self._pointer(read)
         return f"{pointer} + ({self._text(base)})" if base != 0 else pointer
 
-    def _computed(self, read: Read, *, asynchronous: bool) -> dict[str, str]:
+    def _computed_context(self, read: OperandRead, *, asynchronous: bool) -> dict[str, str]:
         operand, parametrizer = read.operand, read.parametrizer
         lines = self.lines()
         lines.add(f"const Index& {operand.row.name} = row.at;")
@@ -187,7 +203,7 @@ class OperandText:
             held = f"({element}).bits" if operand.element.is_float8 else element
             lines.add(f"element[0] = {held};")
             lines.add("return element;")
-            return {**_indexed(operand.row.name), "body": str(lines)}
+            return {**_per_element_context(operand.row.name), "body": str(lines)}
         if operand.condition is not None:
             condition = printer.value(parametrizer.value(operand.condition))
             lines.add(
@@ -198,25 +214,27 @@ class OperandText:
         place = f"{self._pointer(read)} + ("
         place += f"{self._text(parametrizer.offset(operand.load))})"
         lines.add(f"return {place};" if asynchronous else f"return kiln::mma::read<kV>({place});")
-        return {**_indexed(operand.row.name), "body": str(lines)}
+        return {**_per_element_context(operand.row.name), "body": str(lines)}
 
-    def _pointer(self, read: Read) -> str:
+    def _pointer(self, read: OperandRead) -> str:
         load = read.operand.load
         assert load is not None, "computed operands have no address"
         pointer = self.pointers[load.buffer]
-        held = read.operand.converted or load.dtype.is_float8
+        held = read.operand.is_converted or load.dtype.is_float8
         return f"kiln::operand::held({pointer})" if held else pointer
 
-    def _along(self, group: str, parts: Parts, name: str) -> list[tuple[Expr, Expr]]:
+    def _stride_index_pairs(
+        self, group: str, parts: KernelAddressing, name: str
+    ) -> list[tuple[Expr, Expr]]:
         strides = parts.strides.steps[group]
         if len(strides) == 1:
             return [(strides[0], symbol(f"{name}_flat"))]
         return [(stride, symbol(f"{name}_i{i}")) for i, stride in enumerate(strides)]
 
-    def _terms(self, group: str, parts: Parts, kind: str) -> list[str]:
+    def _terms(self, group: str, parts: KernelAddressing, kind: str) -> list[str]:
         return [
             self._product(kind, stride, self._text(index))
-            for stride, index in self._along(group, parts, group)
+            for stride, index in self._stride_index_pairs(group, parts, group)
             if stride != 0
         ]
 
@@ -225,18 +243,18 @@ class OperandText:
         return f"{factor}{kind}({index})"
 
     def _test(self, bound: Bound, value: str) -> str:
-        return inside(bound, value, self._text)
+        return bound_test(bound, value, self._text)
 
     def _text(self, expr: Expr) -> str:
         return IndexPrinter(names=self.names)(expr)
 
 
-def inside(bound: Bound, value: str, text: Callable[[Expr], str]) -> str:
+def bound_test(bound: Bound, value: str, text: Callable[[Expr], str]) -> str:
     """The test that a position, as text, is on this side of the input's edges."""
     if bound.limit is None:
         return f"{value} >= 0"
     limit = text(bound.limit)
-    if bound.least:
+    if bound.nonnegative:
         return f"uint32_t({value}) < uint32_t({limit})"
     return f"{value} < {limit}"
 
@@ -246,14 +264,14 @@ def _fields(kind: str, tests: int, *, tested: bool) -> str:
     return f"{kind} at;{sums}{' bool inside;' if tested else ''}"
 
 
-def _scaled(kind: str, terms: list[str], read: Read) -> str:
+def _byte_offset(kind: str, terms: list[str], read: OperandRead) -> str:
     """Offsets of 32 bits are bytes."""
     total = " + ".join(terms) or "0"
-    memory = "Memory" if read.operand.converted else "T"
+    memory = "Memory" if read.operand.is_converted else "T"
     return f"({total}) * sizeof({memory})" if kind == "uint32_t" else total
 
 
-def _indexed(row: str) -> dict[str, str]:
+def _per_element_context(row: str) -> dict[str, str]:
     """Of an operand that needs its indices at every element."""
     return {
         "uniform": "false",

@@ -84,7 +84,7 @@ GEMV_TILES = (
     (32, 1024, 256),
 )
 GEMV_ROWS = (1, 2, 4)
-MOST_GEMV_ROWS = GEMV_ROWS[-1]
+MAX_GEMV_ROWS = GEMV_ROWS[-1]
 
 
 def tiles_for(element: DType, *, copied: bool = False) -> tuple[tuple[int, int, int, int], ...]:

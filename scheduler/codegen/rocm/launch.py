@@ -10,19 +10,19 @@ import sympy
 
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.kernel import ArgType, Launch
-from scheduler.codegen.launch import OneLaunch
+from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.single_launch import SingleLaunchTemplate
 from scheduler.codegen.template import RenderedTemplate
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 
-KERNEL = "KERNEL_NAME_kernel"
+KERNEL_FUNCTION = "KERNEL_NAME_kernel"
 
 
 @dataclass(frozen=True)
-class Host:
+class HostFunction:
     """The parts of the exported function, as text."""
 
     signature: str
@@ -35,7 +35,7 @@ class Host:
 _TYPES: Mapping[ArgType, str] = {"i32": "int32_t", "i64": "int64_t"}
 
 
-class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
+class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
     """A template whose exported function is one launch."""
 
     def new_kernel(self) -> ROCmTemplateKernel:
@@ -52,9 +52,9 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
     @cached_property
     def parameters(self) -> str:
         """Of a device function that is launched."""
-        return self.parameters_as("")
+        return self.typed_parameters("")
 
-    def parameters_as(self, index_type: str) -> str:
+    def typed_parameters(self, index_type: str) -> str:
         """Of a device function whose sizes are of that type; each of the kernel's own where none
         is named."""
         pointers = [
@@ -63,17 +63,17 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             for name, memory in self.memory.items()
         ]
         sizes = [
-            f"{index_type or _TYPES[self.size_type(name)]} {self.renamed.get(name, name)}"
+            f"{index_type or _TYPES[self.size_type(name)]} {self.symbol_renames.get(name, name)}"
             for name in self.interface.symbols
         ]
-        numbers = [f"int64_t {name}" for name, _ in self.interface.numbers]
+        numbers = [f"int64_t {name}" for name, _ in self.interface.derived_scalars]
         return ",\n    ".join([*pointers, *sizes, *numbers])
 
     # -- the exported function -------------------------------------------------------------------
 
     @cached_property
     def _host_printer(self) -> IndexPrinter:
-        return IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
+        return IndexPrinter(wide=True, ranges=self.ranges, names=self.symbol_renames)
 
     @cached_property
     def _checks(self) -> tuple[str, ...]:
@@ -82,10 +82,10 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             for name, buffer in self.kernel.buffers.items()
         )
 
-    def host(self, blocks: Expr) -> Host:
+    def host(self, blocks: Expr) -> HostFunction:
         """The exported function's parts for a launch of ``blocks`` blocks."""
         names = [arg.name for arg in self.kernel.args]
-        return Host(
+        return HostFunction(
             signature=self.kernel.signature("KERNEL_NAME"),
             points=self._host_printer(self.interface.points),
             checks=self._checks,
@@ -93,7 +93,7 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             arguments="".join(f", {name}" for name in names),
         )
 
-    def launch(
+    def make_launch(
         self,
         function: str,
         blocks: Expr,
@@ -105,10 +105,10 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
         """A launch of a function that takes all arguments of the kernel, and ``more`` of them;
         ``parts`` blocks share what is one block's otherwise."""
         names = (*(arg.name for arg in self.kernel.args), *more)
-        grid = (self.over_arguments(blocks), as_expr(parts), as_expr(1))
+        grid = (self.rename_symbols(blocks), as_expr(parts), as_expr(1))
         return Launch(function, grid, (threads, 1, 1), lds_bytes, names)
 
-    def finished(
+    def render_kernel(
         self,
         blocks: Expr,
         threads: int,
@@ -119,7 +119,7 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
         """Text and interface of a kernel that is one launch of ``blocks`` blocks, with memory of
         its own where ``workspace_bytes`` says how much. The text is that of the template's name;
         ``context`` is what it asks for besides."""
-        text = kernel_text(self.name).render(
+        text = kernel_template(self.name).render(
             header=self.header(),
             index_type=self.index_type,
             threads=threads,
@@ -128,15 +128,15 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             **context,
         )
         more = () if workspace_bytes is None else ("workspace",)
-        launch = self.launch(KERNEL, blocks, threads, lds_bytes, more)
+        launch = self.make_launch(KERNEL_FUNCTION, blocks, threads, lds_bytes, more)
         room = as_expr(0) if workspace_bytes is None else workspace_bytes
-        return self.rendered(text, (launch,), room)
+        return self.finish_render(text, (launch,), room)
 
-    def rendered(
+    def finish_render(
         self, text: str, launches: Iterable[Launch], workspace_bytes: Expr
     ) -> RenderedTemplate:
         """A kernel's text with its marks, of these launches."""
         source, origins = self.marks.finish(text)
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        room = self.over_arguments(workspace_bytes)
+        room = self.rename_symbols(workspace_bytes)
         return RenderedTemplate(source, self.kernel.args, values, tuple(launches), room, origins)

@@ -45,7 +45,7 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
             self.nest.multipliers = {size: f"by{place}" for place, size in enumerate(divisors)}
 
     @property
-    def numbers(self) -> tuple[tuple[str, Expr], ...]:
+    def derived_scalars(self) -> tuple[tuple[str, Expr], ...]:
         found = self.nest.multipliers.items()
         numbers = [(name, self._multiplier(size)) for size, name in found]
         if self.both_widths:

@@ -37,12 +37,12 @@ class Machine:
     """Whether a wave reads ahead in an order that is said (kiln/mma.h)."""
     partial_lines: float = 0.0
     """Of a line that a step takes a part of, what the next step has to fetch again."""
-    joined: int = 1
+    cus_per_wgp: int = 1
     """Units that share each other's blocks: two of RDNA are a work-group processor."""
 
-    def together(self) -> Machine:
+    def as_wgp(self) -> Machine:
         """Of units that are ``joined`` as if they were one."""
-        n = self.joined
+        n = self.cus_per_wgp
         return replace(
             self,
             units=self.units // n,
@@ -81,11 +81,11 @@ def _board(target: Target) -> Board:
     name = target.emulates or target.name
     if found := boards(name):
         return found[0]
-    near = sorted(names(), key=lambda other: -_alike(other, name))
+    near = sorted(names(), key=lambda other: -_common_prefix_length(other, name))
     return next(board for other in near for board in boards(other))
 
 
-def _alike(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     """How many letters they begin with alike."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
@@ -104,7 +104,7 @@ def worst_ratios(
     return worst
 
 
-def least_of_worst(candidates: Iterable[T], times: Sequence[Callable[[T], float]]) -> T:
+def minimax_candidate(candidates: Iterable[T], times: Sequence[Callable[[T], float]]) -> T:
     """The candidate that fares best where it fares worst; the first of equals."""
     ratios = worst_ratios(candidates, times)
     return min(ratios, key=lambda one: ratios[one])

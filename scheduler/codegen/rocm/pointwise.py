@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
 from scheduler.codegen.loops.nest import MOST_STEPS, Access
-from scheduler.codegen.loops.pointwise import ENOUGH_BLOCKS, WIDEST_BYTES
-from scheduler.codegen.loops.precision import roots
+from scheduler.codegen.loops.pointwise import MAX_LOAD_BYTES, MIN_DEVICE_BLOCKS
+from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm import turned
+from scheduler.codegen.rocm import layout_copy
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.loop import EXTENT, LoopTemplate
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.operations import Axis
 from scheduler.outcome import Rejected
@@ -44,7 +44,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         """Those of every language, then the squares: ``turned`` threads lie side by side along
         the axis that is written along."""
         plain: list[Config] = [*super().configs()]
-        if not any(map(self._turn, _SQUARES)):
+        if not any(map(self._layout_copy, _SQUARES)):
             return plain
         return [
             *plain,
@@ -55,25 +55,25 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
             ),
         ]
 
-    def _turn(self, width: int) -> turned.Turn | None:
+    def _layout_copy(self, width: int) -> layout_copy.LayoutCopy | None:
         """Squares of this width, looked for once."""
-        if width not in self._turns:
-            self._turns[width] = turned.find(self.nest, width)
-        return self._turns[width]
+        if width not in self._layout_copies:
+            self._layout_copies[width] = layout_copy.find_layout_copy(self.nest, width)
+        return self._layout_copies[width]
 
     @cached_property
-    def _turns(self) -> dict[int, turned.Turn | None]:
+    def _layout_copies(self) -> dict[int, layout_copy.LayoutCopy | None]:
         return {}
 
     def reject(self, config: Config) -> Rejected | None:
         if (lanes := int(config.get("turned", 0))) == 0:
             return super().reject(config)
         vector = int(config["vector"])
-        turn = self._turn(vector)
+        turn = self._layout_copy(vector)
         if turn is None:
             return illegal(f"nothing is read in runs of {vector} along another axis")
         held = [self.lowered.buffers[load.buffer].dtype.itemsize for load in turn.reads]
-        if vector * max(held) > WIDEST_BYTES:
+        if vector * max(held) > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
             return illegal(f"{vector} elements of {max(held)} bytes are too wide for one {lane}")
         if (words := vector * vector * sum(held) // 4) > _MOST_WORDS:
@@ -94,27 +94,29 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         for config in sorted(self.configs(), key=lambda c: -int(c["vector"])):
             if int(config.get("turned", 0)) >= _LINE // int(config["vector"]):
                 points = self.hint(self.nest.outer_numel)
-                enough = points >= ENOUGH_BLOCKS * int(config["threads"]) * int(config["vector"])
+                enough = points >= MIN_DEVICE_BLOCKS * int(config["threads"]) * int(
+                    config["vector"]
+                )
                 if enough and self.reject(config) is None:
                     return config
         return super().default_config()
 
-    def _rendered(self, turn: turned.Turn, config: Config) -> RenderedTemplate:
+    def _render_layout_copy(self, turn: layout_copy.LayoutCopy, config: Config) -> RenderedTemplate:
         threads, lanes = int(config["threads"]), int(config["turned"])
         lines = self.lines()
-        printer = turned.TurnedPrinter(
-            self.nest, lines, self.memory, Pack(turn.along, turn.width), self.renamed
+        printer = layout_copy.LayoutCopyPrinter(
+            self.nest, lines, self.memory, Pack(turn.along, turn.width), self.symbol_renames
         )
-        printer.values.allow_fast(roots(self.nest))
+        printer.values.allow_fast(precision_roots(self.nest))
         along, across, others = turn.blocks(self.nest, lanes, threads)
         names = [printer.names[axis.var.name] for axis in (turn.along, turn.across)]
-        printer.squares("others", self.nest.statements, turn, printer.store)
-        return self.finished(
+        printer.print_squares("others", self.nest.statements, turn, printer.store)
+        return self.render_kernel(
             along * across * others,
             threads,
             0,
             vector=turn.width,
-            both=self._both(),
+            both=self._width_variants(),
             turned={
                 "lanes": lanes,
                 "along": self._index(along),
@@ -128,16 +130,16 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
 
     def render(self, config: Config) -> RenderedTemplate:
         threads, vector = int(config["threads"]), int(config["vector"])
-        if "turned" in config and (turn := self._turn(vector)) is not None:
-            return self._rendered(turn, config)
-        whole = self._whole(vector)
+        if "turned" in config and (turn := self._layout_copy(vector)) is not None:
+            return self._render_layout_copy(turn, config)
+        whole = self._packs_condition(vector)
         body = self._body(self.pack(vector), indent=2 if whole else 1)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)
-        return self.finished(
+        return self.render_kernel(
             blocks,
             threads,
             0,
-            both=self._both(),
+            both=self._width_variants(),
             turned=None,
             vector=vector,
             numel=self._index(self.nest.outer_numel),
@@ -146,16 +148,16 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
             each=self._body(None, indent=3) if whole else "",
         )
 
-    def _both(self) -> dict[str, object] | None:
+    def _width_variants(self) -> dict[str, object] | None:
         """The parts of a kernel that has its statements for both widths of indices."""
         if not self.both_widths:
             return None
         pointers = [memory.pointer for memory in self.memory.values()]
-        sizes = [self.renamed.get(name, name) for name in self.interface.symbols]
-        numbers = [name for name, _ in self.interface.numbers]
+        sizes = [self.symbol_renames.get(name, name) for name in self.interface.symbols]
+        numbers = [name for name, _ in self.interface.derived_scalars]
         narrow = [f"static_cast<int32_t>({name})" for name in sizes]
         return {
-            "parameters": self.parameters_as("index_t"),
+            "parameters": self.typed_parameters("index_t"),
             "fits": f"{EXTENT} <= {MOST_STEPS}",
             "narrow": ", ".join([*pointers, *narrow, *numbers]),
             "wide": ", ".join([*pointers, *sizes, *numbers]),
@@ -163,26 +165,30 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
 
     def pack(self, vector: int) -> Pack | None:
         axis = self._innermost
-        return Pack(axis, vector, self._checked(vector)) if axis and vector > 1 else None
+        return Pack(axis, vector, self._needs_check(vector)) if axis and vector > 1 else None
 
-    def _packs(self, axis: Axis, vector: int) -> list[Access]:
+    def _vector_accesses(self, axis: Axis, vector: int) -> list[Access]:
         nest = self.nest
-        return [a for a in nest.accesses if nest.vector_needs(a, axis, vector) is not None]
+        return [
+            a for a in nest.accesses if nest.alignment_requirements(a, axis, vector) is not None
+        ]
 
-    def _checked(self, vector: int) -> bool:
+    def _needs_check(self, vector: int) -> bool:
         """Whether sizes are looked at before packs are moved."""
         axis = self._innermost
         if axis is None or vector == 1:
             return False
-        packs = self._packs(axis, vector)
-        return not all(self.nest.is_vector(access, axis, vector) for access in packs)
+        packs = self._vector_accesses(axis, vector)
+        return not all(self.nest.is_vectorizable(access, axis, vector) for access in packs)
 
-    def _whole(self, vector: int) -> str:
+    def _packs_condition(self, vector: int) -> str:
         """The condition of a block that moves packs alone, "" where every block does."""
         axis = self._innermost
-        if axis is None or not self._checked(vector):
+        if axis is None or not self._needs_check(vector):
             return ""
-        needs = (self.nest.vector_needs(a, axis, vector) or () for a in self.nest.accesses)
+        needs = (
+            self.nest.alignment_requirements(a, axis, vector) or () for a in self.nest.accesses
+        )
         multiples = dict.fromkeys(need for found in needs for need in found)
         conditions = [f"{self._index.atom(need)} % kVector == 0" for need in multiples]
         return " && ".join(["first + kThreads * kVector <= xnumel", *conditions])
@@ -192,8 +198,8 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         return self._printer(self.lines(), None).index
 
     def _printer(self, lines: Lines, pack: Pack | None) -> NestPrinter:
-        printer = NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
-        printer.values.allow_fast(roots(self.nest))
+        printer = NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
+        printer.values.allow_fast(precision_roots(self.nest))
         return printer
 
     def _body(self, pack: Pack | None, indent: int) -> Lines:

@@ -14,27 +14,27 @@ from dataclasses import replace
 from functools import cached_property
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops import cutting
+from scheduler.codegen.loops import alignment
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.loop import LoopTemplate
-from scheduler.codegen.rocm.reduction_body import accumulator_bytes
-from scheduler.codegen.rocm.reduction_default import default_shares, is_amds
-from scheduler.codegen.rocm.reduction_exponentials import exponentials_in_one_loop
+from scheduler.codegen.rocm.loop_versions import Guarded, LoopVersion, print_versions
+from scheduler.codegen.rocm.online_softmax import fuse_exponentials
+from scheduler.codegen.rocm.reduction_default import default_split, is_amd
 from scheduler.codegen.rocm.reduction_rows import RowBody
-from scheduler.codegen.rocm.reduction_shared import (
-    SharedReduction,
-    as_config,
-    is_shared,
-    shared_configs,
-    shares_of,
+from scheduler.codegen.rocm.split_body import accumulator_bytes
+from scheduler.codegen.rocm.split_reduction import (
+    SplitReduction,
+    is_split,
+    parse_split,
+    split_config,
+    split_configs,
 )
 from scheduler.codegen.rocm.stages import Stage, finds_index, stages
-from scheduler.codegen.rocm.ways import Choice, Way, branches
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
@@ -76,12 +76,12 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def _stages_reread(self) -> tuple[Stage, ...]:
-        return exponentials_in_one_loop(self.stages)
+        return fuse_exponentials(self.stages)
 
     @cached_property
-    def shared(self) -> SharedReduction:
+    def split_reduction(self) -> SplitReduction:
         """Its kernels in which blocks share rows, or threads side by side have one each."""
-        return SharedReduction(self)
+        return SplitReduction(self)
 
     def configs(self) -> Sequence[Config]:
         return [
@@ -89,13 +89,13 @@ class ReductionTemplate(LoopTemplate):
             for keep in (False, True)
             for vector in _VECTORS
             for lanes in _LANES
-        ] + list(shared_configs(_VECTORS))
+        ] + list(split_configs(_VECTORS))
 
     def reject(self, config: Config) -> Rejected | None:
-        if is_shared(config):
-            shares = shares_of(config)
+        if is_split(config):
+            shares = parse_split(config)
             rejected = self._reject_vector(shares.vector) if shares.vector > 1 else None
-            return rejected or self.shared.reject(shares)
+            return rejected or self.split_reduction.reject(shares)
         lanes, vector = int(config["lanes"]), int(config["vector"])
         steps = self.nest.inner_numel
         if steps.is_Integer and lanes > 1 and (lanes // 2) * vector >= int(steps):
@@ -111,7 +111,9 @@ class ReductionTemplate(LoopTemplate):
         return None
 
     def _reject_vector(self, vector: int) -> Rejected | None:
-        packs = self._packs(vector) or (self._cut(vector) if self.cuts_always(vector) else [])
+        packs = self._vector_accesses(vector) or (
+            self._aligned_accesses(vector) if self.cuts_always(vector) else []
+        )
         if not packs:
             return illegal(f"no access is a run of {vector} aligned elements along the reduction")
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
@@ -120,27 +122,29 @@ class ReductionTemplate(LoopTemplate):
             return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
 
-    def _packs(self, vector: int) -> list[Access]:
+    def _vector_accesses(self, vector: int) -> list[Access]:
         """The accesses that a thread makes ``vector`` elements at a time, where sizes allow it."""
         axis, nest = self._inner_axis, self.nest
         if axis is None:
             return []
-        return [a for a in nest.accesses if nest.vector_needs(a, axis, vector) is not None]
+        return [
+            a for a in nest.accesses if nest.alignment_requirements(a, axis, vector) is not None
+        ]
 
     def _needs(self, vector: int) -> list[Expr]:
         """The sizes that must be multiples of ``vector`` where packs are moved."""
         axis = self._inner_axis
         if axis is None or vector == 1:
             return []
-        packs = self._packs(vector)
-        needs = (self.nest.vector_needs(access, axis, vector) or () for access in packs)
+        packs = self._vector_accesses(vector)
+        needs = (self.nest.alignment_requirements(access, axis, vector) or () for access in packs)
         return list(dict.fromkeys(need for found in needs for need in found))
 
     def _reject_keep(self, lanes: int, vector: int) -> Rejected | None:
         steps = self.nest.inner_numel
         if steps == 0:
             return illegal("rows of no elements leave nothing in registers")
-        kept = self.shared_loads(Way(vector, cut=self.cuts_always(vector)))
+        kept = self.shared_loads(LoopVersion(vector, cut=self.cuts_always(vector)))
         if not kept:
             return illegal("no two loops read the same")
         if not steps.is_Integer:
@@ -152,11 +156,11 @@ class ReductionTemplate(LoopTemplate):
         return None
 
     def default_config(self) -> Config:
-        shares = default_shares(
-            self.shared, self.widest_vector, along_rows=self._inner_is_contiguous()
+        shares = default_split(
+            self.split_reduction, self.widest_vector, along_rows=self._inner_is_contiguous()
         )
         if shares is not None:
-            return as_config(shares)
+            return split_config(shares)
         rows = max(self.hint(self.nest.outer_numel), 1)
         steps = max(self.hint(self.nest.inner_numel), 1)
         for vector in (self.widest_vector, 1):
@@ -180,19 +184,19 @@ class ReductionTemplate(LoopTemplate):
         if enough_rows and (steps <= _FEW_STEPS or not self._inner_is_contiguous()):
             return 1  # neighbouring threads take neighbouring rows, and nothing is combined
         # A few packs a thread; with few rows more threads each, so that the device is full.
-        packs = self._packs_of_a_thread if rows * steps >= 1 << 16 else 1
+        packs = self._packs_per_thread if rows * steps >= 1 << 16 else 1
         useful = steps / (vector * packs)
         lanes = next((lanes for lanes in _LANES if lanes >= useful), _LANES[-1])
-        if lanes > _WAITING_LANES and packs == 1 and is_amds(self.targets):
+        if lanes > _WAITING_LANES and packs == 1 and is_amd(self.targets):
             return _WAITING_LANES
         return lanes
 
     @property
-    def _packs_of_a_thread(self) -> int:
+    def _packs_per_thread(self) -> int:
         """About four; twice as many where they are streamed and what threads have is a value with
         its place, which takes longer to combine (measured on an H200)."""
         finds = any(s.kind is not None and finds_index(s.kind) for s in self.nest.statements)
-        return 8 if finds and self.read_once(kept=False) else 4
+        return 8 if finds and self.streamed_pointers(kept=False) else 4
 
     def _inner_is_contiguous(self) -> bool:
         axis = self._inner_axis
@@ -211,8 +215,8 @@ class ReductionTemplate(LoopTemplate):
     # -- text ------------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        if is_shared(config):
-            return self.shared.render(shares_of(config))
+        if is_split(config):
+            return self.split_reduction.render(parse_split(config))
         lanes, vector = int(config["lanes"]), int(config["vector"])
         threads = max(lanes, _BLOCK)
         kept = self._kept_steps(lanes, vector) if config["keep"] else 0
@@ -220,7 +224,7 @@ class ReductionTemplate(LoopTemplate):
         ways = [way for _, way in choices]
         scratch = max(map(self._scratch_size, ways)) if lanes > 32 else 0
         steps, rows = self.nest.inner_numel, self.nest.outer_numel
-        return self.finished(
+        return self.render_kernel(
             ceil_div(rows, threads // lanes),
             threads,
             threads // 32 * scratch,
@@ -233,7 +237,7 @@ class ReductionTemplate(LoopTemplate):
             scratch_size=scratch,
             cuts=any(way.cut for way in ways),
             exponentials=any(s.exponentials for way in ways for s in self.stages_of(way.steps)),
-            body=branches(
+            body=print_versions(
                 choices, lambda way, indent: self._body(way, indent, scratch=bool(scratch))
             ),
         )
@@ -245,22 +249,22 @@ class ReductionTemplate(LoopTemplate):
             return -(-int(steps) // (lanes * vector))
         return max(_KEPT_ELEMENTS // vector, 1)
 
-    def _choices(self, lanes: int, vector: int, steps: int) -> Sequence[Choice[Way]]:
+    def _choices(self, lanes: int, vector: int, steps: int) -> Sequence[Guarded[LoopVersion]]:
         """The ways through a row, more than one where sizes say which serve."""
         conditions, cut = self.conditions(vector), self.cuts_always(vector)
         fits = "rnumel <= kLanes * kVector * kSteps"
         kept = steps and not self.nest.inner_numel.is_Integer
-        ways: list[Choice[Way]] = [(conditions, Way(vector, steps, cut))]
+        ways: list[Guarded[LoopVersion]] = [(conditions, LoopVersion(vector, steps, cut))]
         if kept:
-            ways.insert(0, ([fits, *conditions], Way(vector, steps, cut)))
-            ways[1] = (conditions, Way(vector, cut=cut))
+            ways.insert(0, ([fits, *conditions], LoopVersion(vector, steps, cut)))
+            ways[1] = (conditions, LoopVersion(vector, cut=cut))
         if not conditions:
             return ways
         if lanes < _FEWEST_CUTTING or self.lead(vector) is None:
-            return [*ways, ([], Way())]
-        if kept and self.shared_loads(Way(vector, steps, cut=True)):
-            ways.append(([fits], Way(vector, steps, cut=True)))
-        return [*ways, ([], Way(vector, cut=True))]
+            return [*ways, ([], LoopVersion())]
+        if kept and self.shared_loads(LoopVersion(vector, steps, cut=True)):
+            ways.append(([fits], LoopVersion(vector, steps, cut=True)))
+        return [*ways, ([], LoopVersion(vector, cut=True))]
 
     def conditions(self, vector: int) -> list[str]:
         """Under which rows begin at whole packs, where that hangs on sizes that are not known."""
@@ -270,29 +274,29 @@ class ReductionTemplate(LoopTemplate):
         """What says where rows that begin anywhere are cut into packs; None where they cannot."""
         if vector not in self._leads:
             axis = self._inner_axis
-            self._leads[vector] = cutting.lead(self.nest, axis, vector) if axis else None
+            self._leads[vector] = alignment.find_lead(self.nest, axis, vector) if axis else None
         return self._leads[vector]
 
     def cuts_all(self, vector: int) -> bool:
         """Whether all that moves in packs where rows begin at them does so where they are cut."""
-        cut = self._cut(vector)
-        return all(access in cut for access in self._packs(vector))
+        cut = self._aligned_accesses(vector)
+        return all(access in cut for access in self._vector_accesses(vector))
 
     def cuts_always(self, vector: int) -> bool:
         """Whether rows are cut whatever their sizes: where no sizes align packs of half the width,
         and rows have enough for each thread."""
         if vector == 1 or self.lead(vector) is None:
             return False
-        aligned = any(self._packs(n) for n in _VECTORS if vector <= 2 * n and n > 1)
+        aligned = any(self._vector_accesses(n) for n in _VECTORS if vector <= 2 * n and n > 1)
         steps = self.hint(self.nest.inner_numel)
         return not aligned and steps >= 2 * _FEWEST_CUTTING * vector
 
-    def _cut(self, vector: int) -> list[Access]:
+    def _aligned_accesses(self, vector: int) -> list[Access]:
         """What moves in packs where rows are cut."""
         lead, axis = self.lead(vector), self._inner_axis
         if lead is None or axis is None:
             return []
-        moves = cutting.moves_with
+        moves = alignment.is_aligned_with
         return [a for a in self.nest.accesses if moves(self.nest, a, lead, axis, vector)]
 
     @cached_property
@@ -302,9 +306,9 @@ class ReductionTemplate(LoopTemplate):
     @cached_property
     def index(self) -> IndexPrinter:
         """Prints sizes in the device functions."""
-        return self.printer(self.lines(), Way()).index
+        return self.printer(self.lines(), LoopVersion()).index
 
-    def _body(self, way: Way, indent: int, *, scratch: bool) -> str:
+    def _body(self, way: LoopVersion, indent: int, *, scratch: bool) -> str:
         """The statements of one way, which are the same for any number of lanes that use
         ``scratch`` alike."""
         key = (way, indent, scratch)
@@ -313,10 +317,10 @@ class ReductionTemplate(LoopTemplate):
         return self._bodies[key]
 
     @cached_property
-    def _bodies(self) -> dict[tuple[Way, int, bool], str]:
+    def _bodies(self) -> dict[tuple[LoopVersion, int, bool], str]:
         return {}
 
-    def _scratch_size(self, way: Way) -> int:
+    def _scratch_size(self, way: LoopVersion) -> int:
         """Bytes of the widest value that is combined; of two, where one is after another."""
         sizes = [
             accumulator_bytes(statement, stage)
@@ -325,19 +329,19 @@ class ReductionTemplate(LoopTemplate):
         ]
         return max(sizes, default=0) * min(len(sizes), 2)
 
-    def printer(self, lines: Lines, way: Way) -> NestPrinter:
+    def printer(self, lines: Lines, way: LoopVersion) -> NestPrinter:
         axis, vector = self._inner_axis, way.vector
         pack = None
         if axis is not None:
             lead = self.lead(vector) if way.cut else None
             pack = Pack(axis, vector, checked=bool(self._needs(vector)), lead=lead)
-        return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
+        return NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
 
-    def shared_loads(self, way: Way) -> list[Load]:
+    def shared_loads(self, way: LoopVersion) -> list[Load]:
         """Reads that change along the row and that more than one loop does."""
         return [load for load, readers in self._row_loads(way).items() if len(readers) > 1]
 
-    def later_loads(self, way: Way) -> Mapping[Load, int]:
+    def later_loads(self, way: LoopVersion) -> Mapping[Load, int]:
         """Reads of inputs that change along the row and that one loop alone does, not the first:
         which one."""
         return {
@@ -346,7 +350,7 @@ class ReductionTemplate(LoopTemplate):
             if len(readers) == 1 and readers[0] > 0 and load.buffer in self.nest.inputs
         }
 
-    def _row_loads(self, way: Way) -> dict[Load, list[int]]:
+    def _row_loads(self, way: LoopVersion) -> dict[Load, list[int]]:
         """Reads that change along the row, with the numbers of the stages whose loops do them."""
         way = replace(way, steps=0)
         if way not in self._found_loads:
@@ -354,10 +358,10 @@ class ReductionTemplate(LoopTemplate):
         return self._found_loads[way]
 
     @cached_property
-    def _found_loads(self) -> dict[Way, dict[Load, list[int]]]:
+    def _found_loads(self) -> dict[LoopVersion, dict[Load, list[int]]]:
         return {}
 
-    def read_once(self, *, kept: bool) -> frozenset[str]:
+    def streamed_pointers(self, *, kept: bool) -> frozenset[str]:
         """Pointers of NVIDIA's kernels through which each element is read once in all: what such
         reads bring should not drive out what caches hold for others. ``kept`` says that what
         several loops read stays in registers. A kernel that stores elements as well gains nothing
@@ -381,7 +385,7 @@ class ReductionTemplate(LoopTemplate):
                 found.add(self.memory[buffer].pointer)
         return frozenset(found)
 
-    def _find_row_loads(self, way: Way) -> dict[Load, list[int]]:
+    def _find_row_loads(self, way: LoopVersion) -> dict[Load, list[int]]:
         printer = self.printer(self.lines(), way)
         inner = {axis.var for axis in self.nest.inner}
         seen: dict[Load, list[int]] = {}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.rocm.reduction_body import Shares
 from scheduler.codegen.rocm.reduction_estimate import fastest_split
-from scheduler.codegen.rocm.reduction_shared import SPLITS, THREADS, SharedReduction
+from scheduler.codegen.rocm.split_body import Split
+from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReduction
 from scheduler.targets import Target, boards
 from scheduler.targets.amd import AmdHardware
 
@@ -41,13 +41,13 @@ def compute_units(targets: Sequence[Target]) -> int:
     return found[0].compute_units if found else _COMPUTE_UNITS
 
 
-def is_amds(targets: Sequence[Target]) -> bool:
+def is_amd(targets: Sequence[Target]) -> bool:
     """Whether all targets are AMD's GPUs, or emulate them: of NVIDIA's the defaults were measured,
     those of AMD's follow the cycle model."""
     return all(isinstance(target.hardware, AmdHardware) for target in targets)
 
 
-def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) -> Shares | None:
+def default_split(shared: SplitReduction, vector: int, *, along_rows: bool) -> Split | None:
     """The shares that a reduction's sizes speak for; None where a row has one block at most, which
     reads along it (``along_rows``: in packs of ``vector``)."""
     rows = max(shared.template.hint(shared.nest.outer_numel), 1)
@@ -58,37 +58,37 @@ def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) ->
     if along_rows:
         if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
             return None
-        if rows >= _BUSY_UNITS * units and _rereads_cached(shared, rows * steps):
+        if rows >= _BUSY_UNITS * units and _is_reread_cached(shared, rows * steps):
             return None
-        if is_amds(shared.template.targets):
+        if is_amd(shared.template.targets):
             return fastest_split(shared, vector, shared.template.targets)
-        if _block_a_row_is_faster(shared, rows, steps):
+        if _is_single_block_faster(shared, rows, steps):
             return None
-        blocks = _STREAMING_BLOCKS_A_UNIT if shared.read_once else _BLOCKS_A_UNIT
-        shares = _split(shared, Shares(THREADS, vector), blocks * units)
+        blocks = _STREAMING_BLOCKS_A_UNIT if shared.streamed_pointers else _BLOCKS_A_UNIT
+        shares = _most_split(shared, Split(THREADS, vector), blocks * units)
         return shares if shares.split > 1 else None
     if shared.columns_axis is None:
         return None
     width = shared.widest_columns
-    shares = Shares(_lanes(rows, width, steps, units), 1, width)
+    shares = Split(_lanes(rows, width, steps, units), 1, width)
     if steps < _LONG_COLUMN * shares.lanes:
         return shares
-    usual = _split(shared, shares, _BLOCKS_A_UNIT * units)
-    if not shared.read_once:
+    usual = _most_split(shared, shares, _BLOCKS_A_UNIT * units)
+    if not shared.streamed_pointers:
         return usual
-    more = _split(shared, shares, _STREAMING_COLUMNS_A_UNIT * units)
+    more = _most_split(shared, shares, _STREAMING_COLUMNS_A_UNIT * units)
     enough = steps >= _FEWEST_COLUMN_STEPS * more.lanes * more.split
     return more if enough else usual
 
 
-def _block_a_row_is_faster(shared: SharedReduction, rows: int, steps: int) -> bool:
+def _is_single_block_faster(shared: SplitReduction, rows: int, steps: int) -> bool:
     """Whether what one block needs longer for a row's ``steps`` is less than the launch that shares
     take with each loop."""
     row = steps * shared.bytes_a_step
     return row / _BLOCK_BYTES_US < _LAUNCH_US + rows * row / _DEVICE_BYTES_US
 
 
-def _rereads_cached(shared: SharedReduction, elements: int) -> bool:
+def _is_reread_cached(shared: SplitReduction, elements: int) -> bool:
     """Whether the one target's first board keeps behind L2 what a further loop reads again."""
     if shared.loops == 1 or len(shared.template.targets) != 1:
         return False
@@ -109,12 +109,12 @@ def _lanes(rows: int, width: int, steps: int, units: int) -> int:
     return lanes
 
 
-def _split(shared: SharedReduction, shares: Shares, most: int) -> Shares:
+def _most_split(shared: SplitReduction, shares: Split, most: int) -> Split:
     """The most blocks a row, up to so many in all, that serve."""
     blocks = shared.template.hint(shared.blocks(shares))
     enough = most // max(blocks, 1)
     for split in reversed(SPLITS):
-        several = Shares(shares.lanes, shares.vector, shares.columns, split)
+        several = Split(shares.lanes, shares.vector, shares.columns, split)
         if split <= enough and shared.reject(several) is None:
             return several
     return shares

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.machine import Machine, least_of_worst, machine_of
-from scheduler.codegen.rocm.reduction_body import Shares
-from scheduler.codegen.rocm.reduction_shared import SPLITS, THREADS, SharedReduction
+from scheduler.codegen.rocm.machine import Machine, machine_of, minimax_candidate
+from scheduler.codegen.rocm.split_body import Split
+from scheduler.codegen.rocm.split_reduction import SPLITS, THREADS, SplitReduction
 from scheduler.ir.dtypes import DType
 from scheduler.targets import Target
 
@@ -24,11 +24,11 @@ _EXPOSED = 0.3  # of the shorter of both, waiting and what the unit does
 _LAUNCH_US = 1.3
 
 
-def fastest_split(shared: SharedReduction, vector: int, targets: Sequence[Target]) -> Shares | None:
+def fastest_split(shared: SplitReduction, vector: int, targets: Sequence[Target]) -> Split | None:
     """Which blocks share a row that is read along, in packs of at most ``vector``; None where no
     shares serve."""
     tried = [
-        Shares(THREADS, width, split=split)
+        Split(THREADS, width, split=split)
         for split in SPLITS[1:]
         for width in dict.fromkeys((vector, max(vector // 2, 1)))
     ]
@@ -36,10 +36,10 @@ def fastest_split(shared: SharedReduction, vector: int, targets: Sequence[Target
     if not serving:
         return None
     machines = [machine_of(target, DType.F32) for target in targets]
-    return least_of_worst(serving, [_timing(shared, machine) for machine in machines])
+    return minimax_candidate(serving, [_make_estimator(shared, machine) for machine in machines])
 
 
-def estimate(steps: int, rows: int, loops: int, shares: Shares, machine: Machine) -> float:
+def estimate_split(steps: int, rows: int, loops: int, shares: Split, machine: Machine) -> float:
     """Microseconds of ``loops`` over ``rows`` of so many ``steps``: each thread waits for its own,
     and a unit's blocks share its pipes; every loop is a launch, and what follows another."""
     own = ceil_div(rows * shares.split, machine.units)
@@ -50,9 +50,9 @@ def estimate(steps: int, rows: int, loops: int, shares: Shares, machine: Machine
     return (loops + 1) * _LAUNCH_US + cycles / machine.cycles_per_us
 
 
-def _timing(shared: SharedReduction, machine: Machine) -> Callable[[Shares], float]:
+def _make_estimator(shared: SplitReduction, machine: Machine) -> Callable[[Split], float]:
     template = shared.template
     steps = template.hint(shared.nest.inner_numel)
     rows = max(template.hint(shared.nest.outer_numel), 1)
     loops = sum(bool(stage.loop) for stage in shared.stages)
-    return lambda shares: estimate(steps, rows, loops, shares, machine)
+    return lambda shares: estimate_split(steps, rows, loops, shares, machine)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.stages import Stage, in_fewer_loops
+from scheduler.codegen.rocm.stages import Stage, fuse_stages
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load, Value
@@ -19,13 +19,13 @@ from scheduler.ir.values import Call, Load, Value
 _TYPES = (DType.F32, DType.F64)
 
 
-def in_one_loop(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+def fuse_moments(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages, with each loop of one sum of squared distances done in the loop before it,
     which sums the same elements."""
-    return in_fewer_loops(stages, _together)
+    return fuse_stages(stages, _fuse_pair)
 
 
-def _together(before: Stage, stage: Stage) -> Stage | None:
+def _fuse_pair(before: Stage, stage: Stage) -> Stage | None:
     if len(stage.loop) != 1 or before.points:
         return None
     (statement,) = stage.loop

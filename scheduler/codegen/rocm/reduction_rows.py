@@ -11,27 +11,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scheduler.codegen.cpp.values import hold
-from scheduler.codegen.loops.precision import roots
+from scheduler.codegen.cpp.values import upcast
+from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.reduction_body import cut_row, unroll
-from scheduler.codegen.rocm.reduction_exponentials import (
-    adds_element,
-    pair,
-    pairs_of,
-    steps_together,
-    together,
+from scheduler.codegen.rocm.loop_versions import LoopVersion
+from scheduler.codegen.rocm.online_softmax import (
+    add_element,
+    batched_elements,
+    batched_steps,
+    exponential_pairs,
+    pair_op,
 )
+from scheduler.codegen.rocm.split_body import cut_row, unroll
 from scheduler.codegen.rocm.stages import (
     Stage,
-    advanced,
-    begun,
-    combination,
+    accumulate,
+    accumulate_unordered,
+    combine,
     finds_index,
-    joined,
+    init,
 )
-from scheduler.codegen.rocm.ways import Way
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load, loads
 
@@ -49,7 +49,7 @@ class RowBody:
     """
 
     def __init__(
-        self, template: ReductionTemplate, way: Way, indent: int = 1, *, scratch: bool
+        self, template: ReductionTemplate, way: LoopVersion, indent: int = 1, *, scratch: bool
     ) -> None:
         self.template = template
         self.nest = template.nest
@@ -57,12 +57,14 @@ class RowBody:
         self.printer = template.printer(self.lines, way)
         self._stages = template.stages_of(way.steps)
         looping = sum(bool(stage.loop) for stage in self._stages)
-        self.printer.read_once = template.read_once(kept=way.steps > 0 or looping == 1)
-        self.printer.values.allow_fast(roots(self.nest))
+        self.printer.streamed_pointers = template.streamed_pointers(
+            kept=way.steps > 0 or looping == 1
+        )
+        self.printer.values.allow_fast(precision_roots(self.nest))
         self._way = way
         self._vector = way.vector
         self._kept = template.shared_loads(way) if way.steps else []
-        self._later = self._read_early(way.steps) if way.steps else {}
+        self._later = self._find_prefetched(way.steps) if way.steps else {}
         self._edges: dict[Load, str] = {}
         self._accumulators: dict[str, str] = {}
         self._exponentials = {
@@ -79,7 +81,7 @@ class RowBody:
             self._cut()
         if self._kept:
             self._declare_kept()
-            self._read_ahead([load for load in self._kept if not load.indirect])
+            self._prefetch([load for load in self._kept if not load.indirect])
         for number, stage in enumerate(self._stages):
             following = [load for load, at in self._later.items() if at == number + 1]
             self._stage(stage, following)
@@ -90,7 +92,7 @@ class RowBody:
         if self._kept:
             self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
 
-    def _read_early(self, steps: int) -> dict[Load, int]:
+    def _find_prefetched(self, steps: int) -> dict[Load, int]:
         """What a later loop alone reads (weights of a norm), as far as registers go: it is under
         way while the sums before that loop are combined."""
         each = self._vector * steps
@@ -114,7 +116,7 @@ class RowBody:
                 self.lines.add(f"{cpp} edge{number}[kEdges];", ())
         self.printer.keep_in_registers(arrays)
 
-    def _read_ahead(self, ahead: list[Load]) -> None:
+    def _prefetch(self, ahead: list[Load]) -> None:
         """All of it under way before anything waits for it; what lies at places that are read from
         memory is read where it is first needed."""
         if not ahead:
@@ -138,45 +140,47 @@ class RowBody:
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
-            operation, cpp = self._combination(statement)
+            operation, cpp = self._combine_op(statement)
             self.lines.add(f"{cpp} {name} = {operation}::zero;", statement.store.nodes)
         if stage.loop:
             self._loop(stage)
-        self._read_ahead(following)
+        self._prefetch(following)
         for statement in stage.reductions:
             self._combine(statement)
             if statement.name not in stage.points:
-                self._reduced(statement, self._result(statement))
+                self._bind_reduction(statement, self._result(statement))
         tops = {found.top: name for name, found in stage.exponentials.items()}
         for statement in stage.after:
             if statement.kind is None:
-                self._once_a_row(statement)
+                self._print_row(statement)
             elif statement.name in tops:
                 pair_of_both = self._accumulators[tops[statement.name]]
-                self._reduced(statement, f"{pair_of_both}.top()")
+                self._bind_reduction(statement, f"{pair_of_both}.top()")
             else:
                 point = self.printer.values.value(stage.points[statement.name])
-                self._reduced(statement, f"{self._accumulators[statement.name]}.about({point})")
+                self._bind_reduction(
+                    statement, f"{self._accumulators[statement.name]}.about({point})"
+                )
 
-    def _combination(self, statement: Statement) -> tuple[str, str]:
+    def _combine_op(self, statement: Statement) -> tuple[str, str]:
         """The operation and the type of what it combines."""
         if statement.name not in self._exponentials:
-            return combination(statement)
+            return combine(statement)
         power = self._exponentials[statement.name].power
-        return pair(statement, fast=self.printer.values.is_fast(power))
+        return pair_op(statement, fast=self.printer.values.is_fast(power))
 
     def _loop(self, stage: Stage) -> None:
         stores = any(statement.kind is None for statement in stage.loop)
         if self._kept:
             with self._steps(stores=stores):
-                self._at_each_step(stage)
+                self._step_body(stage)
         else:
             first, end = self._first, self._end(stores=True)
             if stage.exponentials and self._vector == 1:
-                first = self._several_steps(stage)
-            step = self._one_step(stage)
+                first = self._grouped_steps(stage)
+            step = self._step_lines(stage)
             if first == self._first:
-                streamed = bool(self.printer.read_once)
+                streamed = bool(self.printer.streamed_pointers)
                 unroll(self.lines, stage, step, packed=self._vector > 1, streamed=streamed)
             head = f"for (index_t rindex = {first}; rindex < {end}; rindex += {self._stride})"
             with self.lines.block(head):
@@ -185,7 +189,7 @@ class RowBody:
             if finds_index(statement.kind):
                 name = self._accumulators[statement.name]
                 end = self._end(stores=stores or not self._kept)
-                self.lines.add(begun(statement, name, self._first, end), statement.store.nodes)
+                self.lines.add(init(statement, name, self._first, end), statement.store.nodes)
         if self._way.cut:
             with self._each_edge(stores=stores):
                 self.printer.run(stage.loop, self._edge_sink)
@@ -236,35 +240,37 @@ class RowBody:
 
     @contextmanager
     def _at_edge(self, number: str, kept: Mapping[Load, str]) -> Iterator[None]:
-        with self.printer.one_by_one(kept), self.printer.values.scope():
+        with self.printer.scalar_mode(kept), self.printer.values.scope():
             self.lines.add(f"const index_t rindex = cut.edge({number});", ())
             self.printer.decode("rindex", self.nest.inner)
             yield
 
-    def _one_step(self, stage: Stage) -> Lines:
-        step = self.lines.nested()
+    def _step_lines(self, stage: Stage) -> Lines:
+        step = self.lines.new_block()
         outside, self.lines = self.lines, step
         self.printer.lines = self.printer.values.lines = step
-        self._at_each_step(stage)
+        self._step_body(stage)
         self.lines = self.printer.lines = self.printer.values.lines = outside
         return step
 
-    def _several_steps(self, stage: Stage) -> str:
+    def _grouped_steps(self, stage: Stage) -> str:
         """Steps whose elements are taken in together, of rows that are read one by one; gives the
         first that is left."""
         begin = f"rgroup{len(self._accumulators)}"
-        with steps_together(self.lines, pairs_of(stage, self._accumulators), begin, self._first):
+        with batched_steps(
+            self.lines, exponential_pairs(stage, self._accumulators), begin, self._first
+        ):
             self._place = "[k]"
-            self._at_each_step(stage)
+            self._step_body(stage)
             self._place = ""
         self.lines.add("#pragma unroll 1", ())
         return begin
 
-    def _at_each_step(self, stage: Stage) -> None:
-        pairs = pairs_of(stage, self._accumulators) if self._vector > 1 else {}
+    def _step_body(self, stage: Stage) -> None:
+        pairs = exponential_pairs(stage, self._accumulators) if self._vector > 1 else {}
         with self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
-            with together(self.lines, pairs, "kVector"):
+            with batched_elements(self.lines, pairs, "kVector"):
                 self.printer.run(stage.loop, self._sink)
 
     def _sink(self, statement: Statement) -> None:
@@ -272,30 +278,30 @@ class RowBody:
             self.printer.store(statement)
             return
         values = self.printer.values
-        with values.computing(statement.store.nodes):
+        with values.mark_nodes(statement.store.nodes):
             text = values.value(statement.value)
             name = self._accumulators[statement.name]
             if statement.name in self._exponentials:
-                values.lines.add(adds_element(statement, name, text, "", self._place))
+                values.lines.add(add_element(statement, name, text, "", self._place))
                 return
-            values.lines.add(advanced(statement, name, text, packed=self._vector > 1))
+            values.lines.add(accumulate(statement, name, text, packed=self._vector > 1))
 
     def _edge_sink(self, statement: Statement) -> None:
         if statement.kind is None:
             self.printer.store(statement)
             return
         values = self.printer.values
-        with values.computing(statement.store.nodes):
+        with values.mark_nodes(statement.store.nodes):
             text = values.value(statement.value)
             name = self._accumulators[statement.name]
             if statement.name in self._exponentials:
-                values.lines.add(adds_element(statement, name, text, "", ""))
+                values.lines.add(add_element(statement, name, text, "", ""))
                 return
-            values.lines.add(joined(statement, name, text))
+            values.lines.add(accumulate_unordered(statement, name, text))
 
     def _combine(self, statement: Statement) -> None:
         name = self._accumulators[statement.name]
-        operation, _ = self._combination(statement)
+        operation, _ = self._combine_op(statement)
         operands = f"{name}, {operation}(), {self._scratch()}"
         text = f"{name} = kiln::lanes_exchange<kLanes, kThreads>({operands});"
         self.lines.add(text, statement.store.nodes)
@@ -304,7 +310,7 @@ class RowBody:
         name = self._accumulators[statement.name]
         return f"static_cast<int64_t>({name}.index)" if finds_index(statement.kind) else name
 
-    def _reduced(self, statement: Statement, result: str) -> None:
+    def _bind_reduction(self, statement: Statement, result: str) -> None:
         """What is stored of a reduction, ``result``, and what reads it from here on."""
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
         values = self.printer.values
@@ -323,7 +329,7 @@ class RowBody:
         self._exchanges += 1
         return "scratch + sizeof(scratch) / 2" if second else "scratch"
 
-    def _once_a_row(self, statement: Statement) -> None:
+    def _print_row(self, statement: Statement) -> None:
         kept = self._write_row(statement)
         store = statement.store
         values = self.printer.values
@@ -338,11 +344,11 @@ class RowBody:
         dtype = self._dtype(statement)
         name = f"row{self._rows}"
         self._rows += 1
-        with values.computing(store.nodes):
+        with values.mark_nodes(store.nodes):
             element = values.element(store.value, dtype)
             self.lines.add(f"const {dtype.cpp} {name} = {element};")
             if store.buffer in self.nest.outputs:
                 pointer = self.template.memory[store.buffer].pointer
-                place = f"{pointer}[{values.place(store)}]"
+                place = f"{pointer}[{values.store_offset(store)}]"
                 self.lines.add(f"if (active && lane == 0) {place} = {name};")
-        return hold(name, dtype)
+        return upcast(name, dtype)

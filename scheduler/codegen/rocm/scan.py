@@ -14,22 +14,22 @@ from functools import cached_property
 from typing import TypeAlias
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops import cutting
+from scheduler.codegen.loops import alignment
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import KERNEL
+from scheduler.codegen.rocm.jinja_templates import kernel_template
+from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import LoopTemplate
-from scheduler.codegen.rocm.reduction_body import Partials, SharedBody, Shares, partials
+from scheduler.codegen.rocm.loop_versions import Guarded, print_versions
 from scheduler.codegen.rocm.reduction_default import compute_units
-from scheduler.codegen.rocm.scan_body import ScanBody, shift
-from scheduler.codegen.rocm.scan_columns import THREADS, render
+from scheduler.codegen.rocm.scan_body import ScanBody, define_shift
+from scheduler.codegen.rocm.scan_columns import THREADS, render_columns
+from scheduler.codegen.rocm.split_body import Partials, Split, SplitBody, plan_partials
 from scheduler.codegen.rocm.stages import Stage
-from scheduler.codegen.rocm.text import kernel_text
-from scheduler.codegen.rocm.ways import Choice, branches
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.functions import as_expr
@@ -58,7 +58,7 @@ class ScanTemplate(LoopTemplate):
 
     def configs(self) -> Sequence[Config]:
         return [
-            _config(lanes, items, split)
+            _scan_config(lanes, items, split)
             for split in _SPLITS
             for items in _ITEMS
             for lanes in _LANES
@@ -72,7 +72,7 @@ class ScanTemplate(LoopTemplate):
     def reject(self, config: Config) -> Rejected | None:
         if "columns" in config:
             return self._reject_columns(int(config["columns"]), int(config["split"]))
-        lanes, items, split = _values(config)
+        lanes, items, split = _parse_config(config)
         steps = self.nest.inner_numel
         if steps.is_Integer and lanes > 1 and lanes // 2 * items >= int(steps):
             return illegal(f"{lanes} lanes of {items} for {steps} elements: half would be idle")
@@ -96,7 +96,7 @@ class ScanTemplate(LoopTemplate):
     def _reject_items(self, items: int, along: Axis | None = None) -> Rejected | None:
         axis = along or (self.nest.inner[-1] if self.nest.inner else None)
         if axis is None or not (
-            self._aligns(axis, items) or (along is None and self._cuts_always(items))
+            self._can_align(axis, items) or (along is None and self._cuts_always(items))
         ):
             return illegal(f"not every access is a run of {items} aligned elements")
         accesses = self.nest.accesses
@@ -105,9 +105,9 @@ class ScanTemplate(LoopTemplate):
             return illegal(f"{items} elements of {widest} bytes are more than 16")
         return None
 
-    def _aligns(self, axis: Axis, items: int) -> bool:
+    def _can_align(self, axis: Axis, items: int) -> bool:
         """Whether there are sizes for which packs along an axis are aligned, whatever moves."""
-        needs = self.nest.vector_needs
+        needs = self.nest.alignment_requirements
         return all(needs(access, axis, items) is not None for access in self.nest.accesses)
 
     def _cuts_always(self, items: int) -> bool:
@@ -115,7 +115,7 @@ class ScanTemplate(LoopTemplate):
         if items == 1 or self._lead(items) is None:
             return False
         long = self.hint(self.nest.inner_numel) >= _LONG_ROW * items
-        return long and not self._aligns(self.nest.inner[-1], items)
+        return long and not self._can_align(self.nest.inner[-1], items)
 
     def _reject_split(self, unit: int, split: int) -> Rejected | None:
         steps = self.hint(self.nest.inner_numel)
@@ -136,14 +136,14 @@ class ScanTemplate(LoopTemplate):
         units = compute_units(self.targets)
         if rows < units and steps >= _LONG_ROW * _BLOCK * items:
             for split in reversed(_SPLITS[1:]):
-                config = _config(_BLOCK, items, split)
+                config = _scan_config(_BLOCK, items, split)
                 if split * rows <= _BLOCKS_A_UNIT * units and self.reject(config) is None:
                     return config
         # With enough rows to fill the device, a thread a row needs no combining at all.
         if items == 1 and rows >= 1 << 16:
-            return _config(1, 1, 1)
+            return _scan_config(1, 1, 1)
         useful = 1 if steps <= 4 else min(steps // (4 * items), _BLOCK if items > 1 else steps)
-        fitting = [_config(n, items, 1) for n in _LANES if n <= max(useful, 1)]
+        fitting = [_scan_config(n, items, 1) for n in _LANES if n <= max(useful, 1)]
         return [config for config in fitting if self.reject(config) is None][-1]
 
     def _default_columns(self) -> Config | None:
@@ -164,23 +164,23 @@ class ScanTemplate(LoopTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         if "columns" in config:
-            return render(self, int(config["columns"]), int(config["split"]))
-        lanes, items, split = _values(config)
+            return render_columns(self, int(config["columns"]), int(config["split"]))
+        lanes, items, split = _parse_config(config)
         threads = max(lanes, _BLOCK)
-        ahead = self._ahead(lanes * items * split) if lanes > 1 else 1
+        ahead = self._prefetch_depth(lanes * items * split) if lanes > 1 else 1
         widest = max(s.accumulate.compute_dtype.itemsize for s in self.nest.statements)
         scratch = threads // 32 * widest * ahead if lanes > 32 else 0
-        kept = partials((Stage(self.nest.statements, ()),))
+        kept = plan_partials((Stage(self.nest.statements, ()),))
         rows = self.nest.outer_numel
         blocks = ceil_div(rows, threads // lanes)
         workspace = rows * (split * kept.row_bytes) if split > 1 else as_expr(0)
-        host, shares = self.host(blocks), Shares(lanes, items, 0, split)
+        host, shares = self.host(blocks), Split(lanes, items, 0, split)
         functions = [
             {**texts, "blocks": host.grid, "parts": split}
             for texts in self._functions(shares, kept)
         ]
         index = self.index
-        text = kernel_text(self.name).render(
+        text = kernel_template(self.name).render(
             header=self.header(),
             index_type=self.index_type,
             threads=threads,
@@ -200,70 +200,72 @@ class ScanTemplate(LoopTemplate):
         )
         more = ("workspace",) if split > 1 else ()
         launches = (
-            self.launch(str(function["name"]), blocks, threads, scratch, more, split)
+            self.make_launch(str(function["name"]), blocks, threads, scratch, more, split)
             for function in functions
         )
-        return self.rendered(text, launches, workspace)
+        return self.finish_render(text, launches, workspace)
 
-    def _ahead(self, unit: int) -> int:
+    def _prefetch_depth(self, unit: int) -> int:
         """Runs of a row that are read before the first is combined; ``unit``: steps of a run, of
         all blocks of the row."""
         runs = -(-self.hint(self.nest.inner_numel) // unit)
         return next((n for n in _AHEAD if n <= runs), 1)
 
-    def _functions(self, shares: Shares, kept: Partials) -> list[dict[str, str]]:
+    def _functions(self, shares: Split, kept: Partials) -> list[dict[str, str]]:
         """All scans in one launch where a row has a block; otherwise two for each."""
         choices = self._choices(shares)
         scans = [*enumerate(self.nest.statements)]
 
-        def all_scans(shares: Shares, indent: int) -> str:
-            return self._scans(self._printer(self.lines(indent), shares), shares, scans, None)
+        def all_scans(shares: Split, indent: int) -> str:
+            return self._print_scans(self._printer(self.lines(indent), shares), shares, scans, None)
 
         if shares.split == 1:
-            return [{"name": KERNEL, "about": "", "body": branches(choices, all_scans)}]
+            return [
+                {"name": KERNEL_FUNCTION, "about": "", "body": print_versions(choices, all_scans)}
+            ]
         found = []
         for number, statement in scans:
 
-            def part(shares: Shares, indent: int, statement: Statement = statement) -> str:
-                body = self._shared(shares, kept, indent)
+            def part(shares: Split, indent: int, statement: Statement = statement) -> str:
+                body = self._split_body(shares, kept, indent)
                 stage = Stage((statement,), ())
                 body.outer()
                 body.reduce(stage)
                 body.save(stage)
                 return str(body.lines)
 
-            def scan(shares: Shares, indent: int, one: Numbered = (number, statement)) -> str:
-                body = self._shared(shares, kept, indent)
-                return self._scans(body.printer, shares, [one], body)
+            def scan(shares: Split, indent: int, one: Numbered = (number, statement)) -> str:
+                body = self._split_body(shares, kept, indent)
+                return self._print_scans(body.printer, shares, [one], body)
 
             about = "Each block's part, combined, to the workspace."
-            text = branches(choices, part)
+            text = print_versions(choices, part)
             found.append({"name": f"KERNEL_NAME_part{number}", "about": about, "body": text})
             about = "Each block goes on from the parts before its own."
-            text = branches(choices, scan)
+            text = print_versions(choices, scan)
             found.append({"name": f"KERNEL_NAME_scan{number}", "about": about, "body": text})
         return found
 
-    def _shared(self, shares: Shares, kept: Partials, indent: int) -> SharedBody:
+    def _split_body(self, shares: Split, kept: Partials, indent: int) -> SplitBody:
         printer = self._printer(self.lines(indent), shares)
-        return SharedBody(printer, self.memory, shares, kept)
+        return SplitBody(printer, self.memory, shares, kept)
 
-    def _scans(
+    def _print_scans(
         self,
         printer: NestPrinter,
-        shares: Shares,
+        shares: Split,
         scans: Sequence[Numbered],
-        parts: SharedBody | None,
+        parts: SplitBody | None,
     ) -> str:
         """Some scans of one launch; ``parts`` knows where those of the blocks before are."""
         printer.decode("xindex", self.nest.outer)
         if shares.cut:
-            shift(printer)
+            define_shift(printer)
         for number, statement in scans:
             ScanBody(printer, statement, shares, f"carry{number}").print(parts)
         return str(printer.lines)
 
-    def _choices(self, shares: Shares) -> Sequence[Choice[Shares]]:
+    def _choices(self, shares: Split) -> Sequence[Guarded[Split]]:
         """The ways through a row, more than one where sizes say which serve."""
         conditions = self.conditions(shares.vector)
         if not conditions and not self._cuts_always(shares.vector):
@@ -281,7 +283,7 @@ class ScanTemplate(LoopTemplate):
         needs = dict.fromkeys(
             need
             for access in self.nest.accesses
-            for need in self.nest.vector_needs(access, axis, items) or ()
+            for need in self.nest.alignment_requirements(access, axis, items) or ()
         )
         return [f"{self.index.atom(need)} % {name} == 0" for need in needs]
 
@@ -290,9 +292,9 @@ class ScanTemplate(LoopTemplate):
         if not self.nest.inner:
             return None
         axis = self.nest.inner[-1]
-        lead = cutting.lead(self.nest, axis, items)
+        lead = alignment.find_lead(self.nest, axis, items)
         moves = (
-            lead is not None and cutting.moves_with(self.nest, access, lead, axis, items)
+            lead is not None and alignment.is_aligned_with(self.nest, access, lead, axis, items)
             for access in self.nest.accesses
         )
         return lead if all(moves) else None
@@ -300,18 +302,18 @@ class ScanTemplate(LoopTemplate):
     @cached_property
     def index(self) -> IndexPrinter:
         """Prints sizes in the device functions."""
-        return self._printer(self.lines(), Shares(1)).index
+        return self._printer(self.lines(), Split(1)).index
 
-    def _printer(self, lines: Lines, shares: Shares) -> NestPrinter:
+    def _printer(self, lines: Lines, shares: Split) -> NestPrinter:
         pack = None
         if self.nest.inner:
             checked = bool(self.conditions(shares.vector))
             lead = self._lead(shares.vector) if shares.cut else None
             pack = Pack(self.nest.inner[-1], shares.vector, checked, lead)
-        return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
+        return NestPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
 
 
-def _config(lanes: int, items: int, split: int) -> Config:
+def _scan_config(lanes: int, items: int, split: int) -> Config:
     config = {"lanes": lanes}
     if items > 1:
         config["items"] = items
@@ -320,5 +322,5 @@ def _config(lanes: int, items: int, split: int) -> Config:
     return config
 
 
-def _values(config: Config) -> tuple[int, int, int]:
+def _parse_config(config: Config) -> tuple[int, int, int]:
     return int(config["lanes"]), int(config.get("items", 1)), int(config.get("split", 1))

@@ -13,12 +13,12 @@ from dataclasses import replace
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.reduction_body import SharedBody, Shares
-from scheduler.codegen.rocm.stages import combination
+from scheduler.codegen.rocm.split_body import Split, SplitBody
+from scheduler.codegen.rocm.stages import combine
 from scheduler.ir.values import Accumulator
 
 
-def shift(printer: NestPrinter) -> None:
+def define_shift(printer: NestPrinter) -> None:
     """How far behind an aligned place the block's part of a row begins, and where its runs end; of
     several rows in a block all have as many runs."""
     assert printer.cut is not None
@@ -34,7 +34,7 @@ class ScanBody:
         self,
         printer: NestPrinter,
         statement: Statement,
-        shares: Shares,
+        shares: Split,
         carry: str,
     ) -> None:
         self.printer = printer
@@ -44,9 +44,9 @@ class ScanBody:
         self._carry = carry
         self._inner = printer.nest.inner
 
-    def print(self, parts: SharedBody | None = None) -> None:
+    def print(self, parts: SplitBody | None = None) -> None:
         """``parts`` knows where those of the blocks before are, if there are any."""
-        operation, held = combination(self._statement)
+        operation, held = combine(self._statement)
         nodes = self._statement.store.nodes
         self.lines.add(f"{held} {self._carry} = {operation}::zero;", nodes)
         if parts is not None:
@@ -58,7 +58,7 @@ class ScanBody:
         values = self.printer.values
         end = "rlast" if self._shares.cut else "rstop"
         head = f"for (index_t base = rbegin; base < {end}; base += kAhead * {self._run})"
-        with self.lines.block(head), values.scope(), values.computing(nodes):
+        with self.lines.block(head), values.scope(), values.mark_nodes(nodes):
             self._read(operation, held)
             self._combine(operation, held)
             self._write()
@@ -83,7 +83,7 @@ class ScanBody:
         with self.lines.block("for (int k = 0; k < kAhead; ++k)"):
             yield
 
-    def _inside(self, printed: Callable[[], None]) -> None:
+    def _for_row_steps(self, printed: Callable[[], None]) -> None:
         """What ``printed`` adds, for the thread's steps of each run ``k`` that are the row's."""
         lane = "lane * kVector" if self._packed else "lane"
         if not self._shares.cut:
@@ -91,29 +91,29 @@ class ScanBody:
                 self.lines.add(f"const index_t rindex = base + k * ({self._run}) + {lane};", ())
                 with self.lines.block("if (rindex < rend)"):
                     self.printer.decode("rindex", self._inner)
-                    self._scoped(printed)
+                    self._in_scope(printed)
             return
         with self._each_run():
             first = f"base - shift + k * ({self._run}) + {lane}"
             self.lines.add(f"const index_t rindex = {first};", ())
             with self.lines.block("if (rindex >= rbegin && rindex + kVector <= rend)"):
                 self.printer.decode("rindex", self._inner)
-                self._scoped(printed)
+                self._in_scope(printed)
             with self.lines.block("else"):
                 self.lines.add("#pragma unroll", ())
                 with self.lines.block("for (int j = 0; j < kVector; ++j)"):
                     self.lines.add("const index_t step = rindex + j;", ())
                     inside = "if (step >= rbegin && step < rend)"
-                    with self.lines.block(inside), self.printer.one_by_one({}):
+                    with self.lines.block(inside), self.printer.scalar_mode({}):
                         self.printer.decode("step", self._inner)
-                        self._scoped(printed)
+                        self._in_scope(printed)
 
-    def _scoped(self, printed: Callable[[], None]) -> None:
+    def _in_scope(self, printed: Callable[[], None]) -> None:
         """What is computed there is not known elsewhere."""
         with self.printer.values.scope():
             printed()
 
-    def _each(self, text: str, first: int = 0) -> None:
+    def _for_elements(self, text: str, first: int = 0) -> None:
         """``text`` for each element of the thread in a run."""
         if self._packed:
             self.lines.add("#pragma unroll", ())
@@ -131,16 +131,16 @@ class ScanBody:
             values.lines.add(f"{self._running} = {element};")
 
         with self._each_run():
-            self._each(f"{self._running} = {operation}::zero;")
+            self._for_elements(f"{self._running} = {operation}::zero;")
         with self.printer.values.scope():
-            self._inside(lambda: self.printer.run([statement], sink))
+            self._for_row_steps(lambda: self.printer.run([statement], sink))
 
     def _combine(self, operation: str, held: str) -> None:
         self.lines.add(f"{held} before[kAhead];")
         last = "running[k]"
         with self._each_run():
             if self._packed:
-                self._each(
+                self._for_elements(
                     f"running[k][j] = {operation}()(running[k][j - 1], running[k][j]);", first=1
                 )
                 last = "running[k][kVector - 1]"
@@ -148,7 +148,7 @@ class ScanBody:
         operands = f"before, {self._carry}, {operation}(), scratch"
         self.lines.add(f"kiln::lanes_scan<kLanes, kThreads>({operands});")
         with self._each_run():
-            self._each(f"{self._running} = {operation}()(before[k], {self._running});")
+            self._for_elements(f"{self._running} = {operation}()(before[k], {self._running});")
 
     def _write(self) -> None:
         statement, values = self._statement, self.printer.values
@@ -157,4 +157,4 @@ class ScanBody:
             for name in ("acc", statement.name):
                 for dtype in {statement.accumulate, statement.accumulate.compute_dtype}:
                     values.bind(Accumulator(dtype, name), self._running)
-            self._inside(lambda: self.printer.run([stored], self.printer.store))
+            self._for_row_steps(lambda: self.printer.run([stored], self.printer.store))

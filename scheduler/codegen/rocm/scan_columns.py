@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.kernel import Launch
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.reduction_body import STRIDED, Partials, SharedBody, Shares, partials
-from scheduler.codegen.rocm.stages import Stage, combination
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.rocm.jinja_templates import kernel_template
+from scheduler.codegen.rocm.split_body import (
+    STRIDED_COLUMN,
+    Partials,
+    Split,
+    SplitBody,
+    plan_partials,
+)
+from scheduler.codegen.rocm.stages import Stage, combine
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import RenderedTemplate
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator
@@ -29,18 +35,18 @@ if TYPE_CHECKING:
 
 THREADS = 64  # of a block: each has columns of its own, and nothing is shared
 _AT_ONCE = 16  # parts that a thread reads at once
-_Texts = dict[str, object]
+_Context = dict[str, object]
 
 
-def render(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate:
+def render_columns(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate:
     """The kernel in which a thread has ``columns`` columns and ``split`` blocks share each."""
-    nest, shares = template.nest, Shares(1, 1, columns, split)
+    nest, shares = template.nest, Split(1, 1, columns, split)
     rows = nest.outer_numel
-    kept = partials((Stage(nest.statements, ()),))
+    kept = plan_partials((Stage(nest.statements, ()),))
     workspace = rows * (shares.slots * kept.row_bytes)
     functions = list(_functions(template, shares, kept))
     index = template.index
-    text = kernel_text("reduction_shared").render(
+    text = kernel_template("reduction_shared").render(
         header=template.header(),
         index_type=template.index_type,
         threads=THREADS,
@@ -55,54 +61,54 @@ def render(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate
         powers=any(s.kind is ReductionKind.LOGSUMEXP for s in nest.statements),
         host=template.host(rows),
     )
-    return template.rendered(text, [_launch(template, one) for one in functions], workspace)
+    return template.finish_render(text, [_launch(template, one) for one in functions], workspace)
 
 
-def _launch(template: ScanTemplate, function: _Texts) -> Launch:
+def _launch(template: ScanTemplate, function: _Context) -> Launch:
     shares, parts = function["shares"], function["parts"]
-    assert isinstance(shares, Shares)
+    assert isinstance(shares, Split)
     assert isinstance(parts, int)
     blocks = ceil_div(template.nest.outer_numel, THREADS * shares.columns)
-    return template.launch(str(function["name"]), blocks, THREADS, 0, ("workspace",), parts)
+    return template.make_launch(str(function["name"]), blocks, THREADS, 0, ("workspace",), parts)
 
 
-def _functions(template: ScanTemplate, shares: Shares, kept: Partials) -> Iterator[_Texts]:
+def _functions(template: ScanTemplate, shares: Split, kept: Partials) -> Iterator[_Context]:
     """Three launches for each scan."""
     for number, statement in enumerate(template.nest.statements):
 
-        def part(body: SharedBody, statement: Statement = statement) -> None:
+        def part(body: SplitBody, statement: Statement = statement) -> None:
             stage = Stage((statement,), ())
             body.outer()
             body.reduce(stage)
             body.save(stage)
 
-        def total(body: SharedBody, statement: Statement = statement) -> None:
+        def total(body: SplitBody, statement: Statement = statement) -> None:
             _scan_parts(body.lines, body, statement, shares.split)
 
-        def scan(body: SharedBody, statement: Statement = statement) -> None:
-            _go_on(body.printer, body, statement)
+        def scan(body: SplitBody, statement: Statement = statement) -> None:
+            _continue_scan(body.printer, body, statement)
 
         about = "Each part, combined."
-        yield _texts(template, f"part{number}", part, shares, kept, about)
+        yield _function_context(template, f"part{number}", part, shares, kept, about)
         about = "What is before each part, in its place."
         single = replace(shares, columns=1)
-        yield _texts(template, f"total{number}", total, single, kept, about, loops=False)
+        yield _function_context(template, f"total{number}", total, single, kept, about, loops=False)
         about = "Each part goes on from those before it."
-        yield _texts(template, f"scan{number}", scan, shares, kept, about)
+        yield _function_context(template, f"scan{number}", scan, shares, kept, about)
 
 
-def _texts(
+def _function_context(
     template: ScanTemplate,
     name: str,
-    statements: Callable[[SharedBody], None],
-    shares: Shares,
+    statements: Callable[[SplitBody], None],
+    shares: Split,
     kept: Partials,
     about: str,
     loops: bool = True,
-) -> _Texts:
-    def body(shares: Shares, indent: int) -> str:
+) -> _Context:
+    def body(shares: Split, indent: int) -> str:
         printer = _printer(template, template.lines(indent), shares)
-        body = SharedBody(printer, template.memory, shares, kept)
+        body = SplitBody(printer, template.memory, shares, kept)
         statements(body)
         return str(body.lines)
 
@@ -123,15 +129,15 @@ def _texts(
     }
 
 
-def _printer(template: ScanTemplate, lines: Lines, shares: Shares) -> NestPrinter:
+def _printer(template: ScanTemplate, lines: Lines, shares: Split) -> NestPrinter:
     axis = template.nest.outer[-1]
     checked = bool(template.conditions(shares.columns, axis))
-    pack = Pack(axis, shares.columns, checked, strided=STRIDED if shares.strided else "")
-    return NestPrinter(template.nest, lines, template.memory, pack, template.renamed)
+    pack = Pack(axis, shares.columns, checked, strided=STRIDED_COLUMN if shares.strided else "")
+    return NestPrinter(template.nest, lines, template.memory, pack, template.symbol_renames)
 
 
-def _scan_parts(lines: Lines, body: SharedBody, statement: Statement, split: int) -> None:
-    operation, held = combination(statement)
+def _scan_parts(lines: Lines, body: SplitBody, statement: Statement, split: int) -> None:
+    operation, held = combine(statement)
     nodes = statement.store.nodes
     some = min(_AT_ONCE, split)
     lines.add(f"{held} carry = {operation}::zero;", nodes)
@@ -149,8 +155,8 @@ def _scan_parts(lines: Lines, body: SharedBody, statement: Statement, split: int
             lines.add(f"carry = {operation}()(carry, parts[i]);", nodes)
 
 
-def _go_on(printer: NestPrinter, body: SharedBody, statement: Statement) -> None:
-    operation, held = combination(statement)
+def _continue_scan(printer: NestPrinter, body: SplitBody, statement: Statement) -> None:
+    operation, held = combine(statement)
     lines, values, nodes = printer.lines, printer.values, statement.store.nodes
     columns = body.shares.columns
     at = "[j]" if columns > 1 else "[0]"
@@ -170,7 +176,7 @@ def _go_on(printer: NestPrinter, body: SharedBody, statement: Statement) -> None
     with (
         lines.block("for (index_t rindex = rbegin; rindex < rend; ++rindex)"),
         values.scope(),
-        values.computing(nodes),
+        values.mark_nodes(nodes),
     ):
         printer.decode("rindex", printer.nest.inner)
         with values.scope():

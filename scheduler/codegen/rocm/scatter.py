@@ -8,11 +8,11 @@ from functools import cached_property
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import KERNEL, LaunchTemplate
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.rocm.jinja_templates import kernel_template
+from scheduler.codegen.rocm.launch import KERNEL_FUNCTION, LaunchTemplate
+from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.functions import as_expr
@@ -58,10 +58,10 @@ class ScatterTemplate(LaunchTemplate):
         self.sources = LoopNest([sources], lowered.buffers, self.ranges, arrange=False)
 
     @cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         both = (self.begin, self.sources)
         inputs = dict.fromkeys(name for nest in both for name in nest.inputs)
-        return Interface(
+        return InterfaceSpec(
             tuple(inputs),
             self.begin.outputs,
             tuple(sorted({name for nest in both for name in nest.symbols()})),
@@ -85,7 +85,7 @@ class ScatterTemplate(LaunchTemplate):
         second = self._combine(body)
         blocks = ceil_div(self.begin.outer_numel, threads)
         more = ceil_div(self.sources.outer_numel, threads)
-        text = kernel_text(self.name).render(
+        text = kernel_template(self.name).render(
             header=self.header(),
             index_type=self.index_type,
             threads=threads,
@@ -98,23 +98,26 @@ class ScatterTemplate(LaunchTemplate):
             sources=self.host(self.sources.outer_numel).grid,
             source_grid=self.host(more).grid,
         )
-        launches = (self.launch(_BEGIN, blocks, threads), self.launch(KERNEL, more, threads))
-        return self.rendered(text, launches, as_expr(0))
+        launches = (
+            self.make_launch(_BEGIN, blocks, threads),
+            self.make_launch(KERNEL_FUNCTION, more, threads),
+        )
+        return self.finish_render(text, launches, as_expr(0))
 
     def _begin(self, lines: Lines) -> NestPrinter:
-        printer = NestPrinter(self.begin, lines, self.memory, None, self.renamed)
+        printer = NestPrinter(self.begin, lines, self.memory, None, self.symbol_renames)
         printer.decode("xindex", self.begin.outer)
         printer.run(self.begin.statements, printer.store)
         return printer
 
     def _combine(self, lines: Lines) -> NestPrinter:
-        printer = NestPrinter(self.sources, lines, self.memory, None, self.renamed)
+        printer = NestPrinter(self.sources, lines, self.memory, None, self.symbol_renames)
         printer.decode("xindex", self.sources.outer)
         (statement,) = self.sources.statements
         change = statement.value
         assert isinstance(change, Masked) and isinstance(change.other, Load)
         values = printer.values
-        with values.computing(statement.store.nodes):
+        with values.mark_nodes(statement.store.nodes):
             if isinstance(change.condition, Const) and change.condition.value:
                 self._combine_one(printer, change)
             else:

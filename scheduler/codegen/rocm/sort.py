@@ -14,11 +14,11 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.launch import LaunchTemplate
+from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.bounds import bounds
@@ -57,10 +57,10 @@ class SortTemplate(LaunchTemplate):
         self.nest = LoopNest(_as_scans(operation), lowered.buffers, self.ranges)
 
     @cached_property
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         nest = self.nest
         symbols = {*nest.symbols(), *(s.name for s in self.operation.place.size.free_symbols)}
-        return Interface(
+        return InterfaceSpec(
             nest.inputs,
             nest.outputs,
             tuple(sorted(symbols)),
@@ -123,7 +123,7 @@ class SortTemplate(LaunchTemplate):
             room = ceil_div(self.nest.inner_numel, 8) * 8
             workspace = blocks * room * (2 * self._element_bytes)
         index = self._printer(self.lines()).index
-        return self.finished(
+        return self.render_kernel(
             blocks,
             threads,
             threads * items * self._element_bytes + (4 if mode == "best" else 0),
@@ -144,7 +144,7 @@ class SortTemplate(LaunchTemplate):
         )
 
     def _printer(self, lines: Lines) -> NestPrinter:
-        return NestPrinter(self.nest, lines, self.memory, None, self.renamed)
+        return NestPrinter(self.nest, lines, self.memory, None, self.symbol_renames)
 
     def _outer(self, indent: int) -> Lines:
         lines = self.lines(indent)
@@ -156,7 +156,7 @@ class SortTemplate(LaunchTemplate):
         lines = self.lines(indent)
         printer = self._printer(lines)
         printer.decode("rindex", self.nest.inner)
-        with printer.values.computing(self.operation.nodes):
+        with printer.values.mark_nodes(self.operation.nodes):
             tree = self.nest.statements[0].value
             held = tree.dtype.compute_dtype
             text = convert(printer.values.value(tree), tree.dtype, held)

@@ -26,7 +26,7 @@ class Stage:
 
     ``points`` says of reductions, by name, about which point the squares of their values' distances
     are summed (``reduction_moments.py``) or, of those in ``exponentials``, the distances'
-    exponentials (``reduction_exponentials.py``); they stand in ``after`` too, behind what makes the
+    exponentials (``online_softmax.py``); they stand in ``after`` too, behind what makes the
     point. There alone stands the reduction whose result such a sum gives as well.
     """
 
@@ -93,7 +93,7 @@ def finds_index(kind: ReductionKind | None) -> bool:
     return kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
 
 
-def combination(statement: Statement) -> tuple[str, str]:
+def combine(statement: Statement) -> tuple[str, str]:
     """The operation of a reduction or scan, and the type of what it combines, in C++; indices are
     as wide as the kernel's."""
     assert statement.kind is not None
@@ -104,10 +104,10 @@ def combination(statement: Statement) -> tuple[str, str]:
     return f"{_OPERATIONS[statement.kind]}<{held}>", held
 
 
-def advanced(statement: Statement, name: str, text: str, *, packed: bool) -> str:
+def accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> str:
     """The statement by which the accumulator ``name`` takes in the element ``text`` at the step
     ``rindex``, or at element ``j`` of a pack that begins there."""
-    operation, held = combination(statement)
+    operation, held = combine(statement)
     if finds_index(statement.kind):
         position = "rindex + j" if packed else "rindex"
         return f"{name} = {operation}::next({name}, {held}{{{text}, {position}}});"
@@ -115,22 +115,22 @@ def advanced(statement: Statement, name: str, text: str, *, packed: bool) -> str
     return f"{name} = {operation}()({name}, {element});"
 
 
-def joined(statement: Statement, name: str, text: str) -> str:
+def accumulate_unordered(statement: Statement, name: str, text: str) -> str:
     """The statement by which the accumulator takes in the element ``text`` at the step ``rindex``,
     which need not be behind those that it has."""
-    operation, held = combination(statement)
+    operation, held = combine(statement)
     if finds_index(statement.kind):
         return f"{name} = {operation}()({name}, {held}{{{text}, rindex}});"
-    return advanced(statement, name, text, packed=False)
+    return accumulate(statement, name, text, packed=False)
 
 
-def begun(statement: Statement, name: str, first: str, end: str) -> str:
+def init(statement: Statement, name: str, first: str, end: str) -> str:
     """The statement after a loop from ``first`` to ``end`` in which ``advanced`` found an index."""
-    operation, _ = combination(statement)
+    operation, _ = combine(statement)
     return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"
 
 
-def in_fewer_loops(
+def fuse_stages(
     stages: Sequence[Stage], together: Callable[[Stage, Stage], Stage | None]
 ) -> tuple[Stage, ...]:
     """The stages, each as one with the stage before it where ``together`` makes one of both."""

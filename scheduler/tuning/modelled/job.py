@@ -10,7 +10,7 @@ from typing import Any
 from cattrs import Converter
 
 from scheduler.benchmark.problem import index_limits
-from scheduler.codegen.benchmark_request import BenchmarkRequest, add_request
+from scheduler.codegen.benchmark_request import BenchmarkRequest, register_arg_union
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import Launch
 from scheduler.ir.codec import decode, make_codec
@@ -56,5 +56,5 @@ def job_of(problem: TuningProblem, caller: TemplateCaller, target: Target, devic
 @cache
 def _codec() -> Converter:
     codec = make_codec()
-    add_request(codec)
+    register_arg_union(codec)
     return codec

@@ -12,7 +12,7 @@ from scheduler.codegen.cutedsl import gemm as cutedsl
 from scheduler.codegen.cutedsl import gemm_config as cutedsl_config
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.gemm_config import GemmConfig
-from scheduler.codegen.rocm.gemm_estimate import estimates
+from scheduler.codegen.rocm.gemm_estimate import estimate_ratios
 from scheduler.codegen.template import Config, KernelTemplate
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
@@ -74,12 +74,12 @@ def _by_estimate(
     """The fastest first; none where the template has no estimate."""
     times: Mapping[GemmConfig, float]
     if isinstance(template, GemmTemplate):
-        tiles = [GemmConfig.of(config) for config in configs]
-        times = estimates(tiles, template.problem, (target,))
+        tiles = [GemmConfig.create(config) for config in configs]
+        times = estimate_ratios(tiles, template.problem, (target,))
         return [one.items() for one in sorted(tiles, key=lambda one: times[one])]
     if isinstance(template, cutedsl.GemmTemplate):
         problem = template.problem
-        ways = [cutedsl_config.GemmConfig.of(config) for config in configs]
-        ways.sort(key=lambda one: cutedsl_config.estimate(one, problem))
+        ways = [cutedsl_config.GemmConfig.create(config) for config in configs]
+        ways.sort(key=lambda one: cutedsl_config.estimate_clocks(one, problem))
         return [one.items() for one in ways]
     return []

@@ -82,7 +82,7 @@ def calls_of(bundle: Bundle, bindings: Bindings) -> Iterator[tuple[SchedulerNode
     plan = plan_of(bundle)
     seen: set[tuple[str, str]] = set()
     for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
-        call = each.at(bindings)
+        call = each.select_variant(bindings)
         key = call.kernel, problem_of(node, plan.lowered).key(bindings)
         if key not in seen:
             seen.add(key)

@@ -86,7 +86,7 @@ class OnTorch:
         launches = []
         functions: dict[str, Any] = {}
         for each in self._made.manifest.calls:
-            call = each.at(self._bindings)
+            call = each.select_variant(self._bindings)
             entry = self._made.manifest.kernels[call.kernel]
             if call.kernel not in functions:
                 functions[call.kernel] = open_library(self._made.libraries[call.kernel])

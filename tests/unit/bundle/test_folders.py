@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.bundle import writer
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.outcome import UserError
 from tests.support.hostile import NAMES
 
@@ -61,10 +61,10 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:24])
 def test_a_name_becomes_one_plain_folder_name(name: str, tmp_path: Path) -> None:
-    folder = layout.bundle_folder(name, "0123456789abcdef" * 4)
+    folder = bundle_paths.bundle_folder(name, "0123456789abcdef" * 4)
     assert folder.isascii()
-    assert len(folder) <= layout.LONGEST_NAME
-    assert set(folder) <= set(layout.PLAIN)
+    assert len(folder) <= bundle_paths.MAX_NAME_LENGTH
+    assert set(folder) <= set(bundle_paths.SAFE_CHARACTERS)
     assert folder.endswith("-0123456789ab")
     assert not folder.startswith(("-", "_"))
     (tmp_path / folder).mkdir()
@@ -72,11 +72,13 @@ def test_a_name_becomes_one_plain_folder_name(name: str, tmp_path: Path) -> None
 
 
 def test_names_that_differ_only_in_what_is_left_out_have_folders_of_their_own() -> None:
-    assert layout.bundle_folder("a/b", "1" * 64) != layout.bundle_folder("a/b", "2" * 64)
-    assert layout.bundle_folder("gpt2 2layer", "1" * 64) == "gpt2_2layer-111111111111"
+    assert bundle_paths.bundle_folder("a/b", "1" * 64) != bundle_paths.bundle_folder(
+        "a/b", "2" * 64
+    )
+    assert bundle_paths.bundle_folder("gpt2 2layer", "1" * 64) == "gpt2_2layer-111111111111"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "a\n", "a\x00", "-x", "a.b"])
 def test_no_kernel_lies_outside_its_bundle(name: str) -> None:
     with pytest.raises(ValueError, match="no name of a kernel"):
-        layout.kernel_folder(name)
+        bundle_paths.kernel_folder(name)

@@ -98,7 +98,7 @@ def test_rows_see_what_the_mask_says(name: str, target: str, scale: float, split
 def test_limits_follow_from_comparisons_of_indices() -> None:
     def window(name: str) -> Window:
         node, _ = _masked(WINDOWS[name][0])
-        return Window.of(node.members[0])
+        return Window.create(node.members[0])
 
     zero, number = sympy.Integer(0), sympy.Integer
     causal = window("causal, of 20")

@@ -14,7 +14,7 @@ from scheduler.build.cuda.toolchains import NAME, cuda_compilers
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.loops import cutting
+from scheduler.codegen.loops import alignment
 from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.template import Config
 from scheduler.ir.dtypes import DType
@@ -170,7 +170,7 @@ def test_what_is_cut_moves_with_the_rows() -> None:
     moving = [
         access.buffer
         for access in made.nest.accesses
-        if cutting.moves_with(made.nest, access, found, axis, 4)
+        if alignment.is_aligned_with(made.nest, access, found, axis, 4)
     ]
     assert moving == ["x", "y"]
 

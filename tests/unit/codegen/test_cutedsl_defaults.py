@@ -47,7 +47,7 @@ def default_of(plan: Schedule, node: SchedulerNode, targets: tuple[Target, ...])
         return said
     assert legal
     assert scheduling.template(node).reject(caller.kernel.config) is None
-    assert scheduling.offers(node, caller.kernel.template, caller.kernel.config)
+    assert scheduling.is_candidate(node, caller.kernel.template, caller.kernel.config)
     compile(caller.kernel.source, caller.kernel.source_file, "exec")
     return "checked" if is_right(plan, node, caller) else "served"
 

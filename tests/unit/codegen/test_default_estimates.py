@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate
+from scheduler.codegen.rocm.attention_estimate import AttentionProblem, estimate_attention
 from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
-from scheduler.codegen.rocm.machine import least_of_worst, machine_of, worst_ratios
-from scheduler.codegen.rocm.reduction_body import Shares
-from scheduler.codegen.rocm.reduction_estimate import estimate as shared_rows
+from scheduler.codegen.rocm.machine import machine_of, minimax_candidate, worst_ratios
+from scheduler.codegen.rocm.reduction_estimate import estimate_split as shared_rows
+from scheduler.codegen.rocm.split_body import Split
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from scheduler.targets.amd import amd_hardware
@@ -21,7 +21,7 @@ LARGE, SMALL = AttentionConfig(128, 64, 256), AttentionConfig(32, 32, 64)
 
 def time_us(config: AttentionConfig, batch: int, rows: int, columns: int) -> float:
     problem = AttentionProblem(batch, rows, columns, rows == columns)
-    return estimate(config, problem, SHAPE, amd_hardware(find("gfx942")), MI300X)
+    return estimate_attention(config, problem, SHAPE, amd_hardware(find("gfx942")), MI300X)
 
 
 def split(splits: int) -> AttentionConfig:
@@ -51,8 +51,8 @@ def test_tiles_whose_registers_crowd_take_longer(target: str) -> None:
     gpu, machine = amd_hardware(find(target)), machine_of(find(target), F16)
     problem = AttentionProblem(32, 1, 16384, uneven=False)
     wide, narrow = AttentionConfig(32, 64, 64, 16), AttentionConfig(32, 32, 64, 16)
-    assert not SHAPE.comfortable(wide, gpu)
-    times = [estimate(one, problem, SHAPE, gpu, machine) for one in (wide, narrow)]
+    assert not SHAPE.has_ample_registers(wide, gpu)
+    times = [estimate_attention(one, problem, SHAPE, gpu, machine) for one in (wide, narrow)]
     assert times[0] > times[1]
 
 
@@ -60,7 +60,7 @@ def test_threads_of_a_shared_row_have_few_steps() -> None:
     """A row of a vocabulary: each step waits for memory; more blocks with half the pack have as
     many, and each takes less."""
     times = {
-        (split, vector): shared_rows(128256, 1, 2, Shares(256, vector, split=split), MI300X)
+        (split, vector): shared_rows(128256, 1, 2, Split(256, vector, split=split), MI300X)
         for split, vector in ((2, 8), (8, 8), (8, 4), (16, 4))
     }
     assert times[2, 8] > times[8, 4] > times[8, 8] > times[16, 4]
@@ -69,4 +69,4 @@ def test_threads_of_a_shared_row_have_few_steps() -> None:
 def test_of_several_machines_the_one_that_fares_worst_counts() -> None:
     times = [{"a": 1.0, "b": 2.0}.__getitem__, {"a": 9.0, "b": 3.0}.__getitem__]
     assert worst_ratios("ab", times) == {"a": 3.0, "b": 2.0}
-    assert least_of_worst("ab", times) == "b"
+    assert minimax_candidate("ab", times) == "b"

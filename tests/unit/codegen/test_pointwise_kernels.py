@@ -448,4 +448,4 @@ def test_packs_are_read_where_memory_is_aligned(first: int, widest: int) -> None
     nest = copied(64, first).nest
     (axis,) = nest.outer
     (read,) = (access for access in nest.accesses if access.buffer == "x")
-    assert [n for n in (1, 2, 4, 8) if nest.is_vector(read, axis, n)][-1] == widest
+    assert [n for n in (1, 2, 4, 8) if nest.is_vectorizable(read, axis, n)][-1] == widest

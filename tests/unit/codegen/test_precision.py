@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.codegen.printing.precision import fast_calls, stored
+from scheduler.codegen.printing.precision import fast_calls, store_root
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Call, Cast, Const, Load, Value
 from scheduler.lowering.trees import call, const
@@ -12,7 +12,7 @@ EXP = Call("exp", (X,), DType.F32)
 
 
 def fast(value: Value, dtype: DType) -> set[str]:
-    calls = fast_calls([stored(value, dtype)])
+    calls = fast_calls([store_root(value, dtype)])
     return {each.op for each in calls[True]} - {each.op for each in calls[False]}
 
 
@@ -38,6 +38,6 @@ def test_what_is_compared_or_becomes_a_whole_number_is_exact() -> None:
 
 
 def test_the_strictest_use_of_a_value_counts() -> None:
-    calls = fast_calls([stored(EXP, DType.F16), stored(EXP, DType.F32)])
+    calls = fast_calls([store_root(EXP, DType.F16), store_root(EXP, DType.F32)])
     assert not calls[True]
     assert calls[False] == [EXP]

@@ -7,13 +7,13 @@ from __future__ import annotations
 import pytest
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.codegen.scheduling import served_together
+from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from tests.support.strata import FLOATS, LOOPS
 
-TARGETS = [target.name for target in served_together(find("gfx942"))]
+TARGETS = [target.name for target in targets_sharing_source(find("gfx942"))]
 
 
 def serving(plan: Schedule, target: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.codegen.scheduling import served_together
+from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
@@ -17,7 +17,7 @@ from scheduler.lowering import lower
 from scheduler.targets import find
 from tests.unit.lowering.graphs import graph, meta, node
 
-TARGETS = served_together(find("gfx942"))
+TARGETS = targets_sharing_source(find("gfx942"))
 DEPTH = sympy.Symbol("s0", positive=True, integer=True)
 
 

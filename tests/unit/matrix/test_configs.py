@@ -14,7 +14,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.contraction.indices import IndexGroup
-from scheduler.codegen.contraction.operand import Operand, analyse
+from scheduler.codegen.contraction.operand import Operand, analyse_operand
 from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion import schedule
@@ -247,7 +247,7 @@ def rows_of_two(stride: tuple[int, int, int], first: int = 0, limit: int | None 
     value = read if limit is None else Masked(condition, read, Const(0.0, DType.F32))
     groups = (IndexGroup("batch", ()), IndexGroup("m", (row,)), IndexGroup("k", (outer, inner)))
     held = {"x": buffer("x", DType.F32, (5, 2, 6 + first), stride)}
-    return analyse("A", value, DType.F32, groups, held)
+    return analyse_operand("A", value, DType.F32, groups, held)
 
 
 @pytest.mark.parametrize(

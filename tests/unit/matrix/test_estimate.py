@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem
 from scheduler.codegen.rocm.gemm_default import default_config
-from scheduler.codegen.rocm.gemm_estimate import estimate, estimates
+from scheduler.codegen.rocm.gemm_estimate import estimate_gemm, estimate_ratios
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.ir.dtypes import DType
 from scheduler.targets import boards, find, names
@@ -49,7 +49,7 @@ def test_no_time_is_shorter_than_reading_the_operands() -> None:
     for m, n, k in ((1, 14336, 4096), (4096, 4096, 4096)):
         config = chosen(m, n, k, "gfx942")
         read_us = 2 * (m + n) * k / machine.bytes_per_us
-        assert estimate(config, problem(m, n, k), machine) >= read_us
+        assert estimate_gemm(config, problem(m, n, k), machine) >= read_us
 
 
 @pytest.mark.parametrize("size", [(0, 512, 64), (512, 0, 64), (512, 512, 0)], ids=str)
@@ -68,15 +68,15 @@ def test_few_rows_on_rdna_are_as_fast_as_their_weights_arrive() -> None:
     """Two compute units share a block's memory: tiles are wider than one alone would want, and the
     next is on its way while one is multiplied. Short products and large ones are as they were."""
     machine = machine_of(find("gfx1100"), DType.F16)
-    assert (machine.joined, machine.together().units) == (2, machine.units // 2)
-    assert machine.together().rate * machine.together().units == machine.rate * machine.units
+    assert (machine.cus_per_wgp, machine.as_wgp().units) == (2, machine.units // 2)
+    assert machine.as_wgp().rate * machine.as_wgp().units == machine.rate * machine.units
     config = chosen(64, 14336, 4096, "gfx1100")
     assert (config.block_n, config.stages, config.split_k) == (128, 2, 1)
     one_buffer = replace(config, stages=1)
     for m, k, differs in ((64, 4096, True), (64, 768, False), (4096, 4096, False)):
         shape = problem(m, 14336 if differs else 4096, k)
-        alone = replace(machine, joined=1)
-        known = estimate(one_buffer, shape, machine), estimate(one_buffer, shape, alone)
+        alone = replace(machine, cus_per_wgp=1)
+        known = estimate_gemm(one_buffer, shape, machine), estimate_gemm(one_buffer, shape, alone)
         assert (known[0] < known[1]) == differs
         assert (known[0] == known[1]) == (not differs)
 
@@ -94,14 +94,16 @@ def test_a_small_board_needs_fewer_blocks_than_a_large_one() -> None:
     small = replace(large, units=16)
     coarse = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
     fine = GemmConfig(64, 64, 32, 128, 1, 8, 1, 8, 8)
-    assert estimate(fine, shape, large) < estimate(coarse, shape, large)
-    assert estimate(coarse, shape, small) < estimate(fine, shape, small)
+    assert estimate_gemm(fine, shape, large) < estimate_gemm(coarse, shape, large)
+    assert estimate_gemm(coarse, shape, small) < estimate_gemm(fine, shape, small)
 
 
 def test_parts_of_k_cost_another_kernel() -> None:
     machine, shape = machine_of(find("gfx942"), DType.F16), problem(4096, 4096, 2048)
     whole = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
-    assert estimate(whole, shape, machine) < estimate(replace(whole, split_k=4), shape, machine)
+    assert estimate_gemm(whole, shape, machine) < estimate_gemm(
+        replace(whole, split_k=4), shape, machine
+    )
 
 
 def test_of_several_targets_the_one_that_fares_worst_counts() -> None:
@@ -110,8 +112,8 @@ def test_of_several_targets_the_one_that_fares_worst_counts() -> None:
         GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8),
         GemmConfig(64, 64, 32, 128, 1, 8, 1, 8, 8),
     ]
-    alone = [estimates(configs, shape, (target,)) for target in targets]
-    both = estimates(configs, shape, targets)
+    alone = [estimate_ratios(configs, shape, (target,)) for target in targets]
+    both = estimate_ratios(configs, shape, targets)
     assert both == {one: max(each[one] for each in alone) for one in configs}
     assert min(alone[0].values()) == 1.0
 
@@ -121,9 +123,9 @@ def test_windows_are_read_from_memory_once() -> None:
     machine, shape = machine_of(find("gfx942"), DType.F16), problem(100352, 64, 576)
     config = GemmConfig(64, 64, 64, 256, 1, 8, 1, 8, 8)
     windows = replace(shape, distinct_a=1 / 9)
-    assert estimate(config, windows, machine) < estimate(config, shape, machine)
+    assert estimate_gemm(config, windows, machine) < estimate_gemm(config, shape, machine)
     stored = 2 * shape.m * shape.n / machine.bytes_per_us
-    assert estimate(config, windows, machine) > stored
+    assert estimate_gemm(config, windows, machine) > stored
 
 
 def test_32x32_instructions_are_tried_where_it_is_known_what_they_take() -> None:

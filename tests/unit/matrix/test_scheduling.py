@@ -114,7 +114,7 @@ def test_arguments_are_unique_inputs_in_call_order_then_outputs() -> None:
     kernel.def_kernel(
         [x, w, None, b], [y], ["X", "W", "C", "Bias", "Y"], input_reorder=[3, 0, 1, 2]
     )
-    kernel.named_scalar("M", 4)
+    kernel.add_scalar("M", 4)
     assert [arg.name for arg in kernel.args] == ["Bias", "X", "W", "Y", "M"]
     assert [arg.is_output for arg in kernel.args] == [False, False, False, True, False]
     assert kernel.arg_name(w) == "W"

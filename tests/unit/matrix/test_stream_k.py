@@ -35,7 +35,7 @@ def sharing(
 ) -> TemplateCaller:
     """Small tiles whose steps so many blocks share out."""
     template = made(schedule, target)
-    a, b = template.problem.widest()
+    a, b = template.problem.widest_loads()
     chosen = {
         **(SMALL | {"GROUP_M": 8, "SPLIT_K": 1, "VECTOR_A": a, "VECTOR_B": b}),
         **config,

@@ -64,7 +64,7 @@ def test_buckets_that_cannot_be_are_a_users_mistake(texts: list[str], says: str)
 def test_the_first_bucket_that_fits_serves(limits: list[int], size: int) -> None:
     limits = sorted(limits)
     variants = tuple(CallVariant("s0", limit, f"upto{limit}", {}) for limit in limits)
-    call = KernelCall("largest", {}, ("mm",), variants).at({"s0": size})
+    call = KernelCall("largest", {}, ("mm",), variants).select_variant({"s0": size})
     fits = [limit for limit in limits if size <= limit]
     assert call.kernel == (f"upto{fits[0]}" if fits else "largest")
     assert call.nodes == ("mm",)

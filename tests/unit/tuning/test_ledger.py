@@ -11,7 +11,7 @@ import pytest
 
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
-from scheduler.codegen.problem import Shape
+from scheduler.codegen.problem import ProblemShape
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
@@ -30,7 +30,7 @@ from scheduler.tuning.ledger import (
 )
 from scheduler.tuning.prior_results import PriorResult, nearest_configs, read_prior_results
 
-SHAPE = Shape("gemm", ("f16",), (64, 32))
+SHAPE = ProblemShape("gemm", ("f16",), (64, 32))
 
 
 def entry(name: str, median: float | None = None, spread: float = 0.0, order: int = 0) -> Entry:
@@ -112,7 +112,7 @@ def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
     measurement = read_jsonl(path)[3]["measurement"]
     assert measurement["median_ns"] == measurement["metrics"]["time"]["value"] == 5
     assert read_prior_results(path) == [
-        PriorResult(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64}, "gemm")
+        PriorResult(ProblemShape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64}, "gemm")
     ]
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_ledger_is_a_users_mistake(tmp_path: Path, text: str) -> None
 
 def test_the_nearest_problem_comes_first_and_another_kind_never() -> None:
     def known(template: str, *extents: int) -> PriorResult:
-        return PriorResult(Shape(template, ("f16",), extents), {"for": str(extents)})
+        return PriorResult(ProblemShape(template, ("f16",), extents), {"for": str(extents)})
 
     every = [
         known("gemm", 4096, 64),
@@ -140,7 +140,7 @@ def test_the_nearest_problem_comes_first_and_another_kind_never() -> None:
         known("gemm", 64),
         known("scan", 64, 64),
     ]
-    found = nearest_configs(every, Shape("gemm", ("f16",), (128, 64)))
+    found = nearest_configs(every, ProblemShape("gemm", ("f16",), (128, 64)))
     assert found == [{"for": "(64, 64)"}, {"for": "(4096, 64)"}]
 
 

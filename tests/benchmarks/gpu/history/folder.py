@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import samples
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.outcome import UserError
 
 INDEX = "history.json"
@@ -129,7 +129,7 @@ def manifest_folder(folder: Path, commit: Commit, bundle: str) -> Path:
 
 def build_json(folder: Path, kernel: Kernel) -> dict[str, Any]:
     """What made a kernel's library."""
-    record = (folder / kernel.library).with_name(layout.BUILD_RECORD)
+    record = (folder / kernel.library).with_name(bundle_paths.BUILD_RECORD)
     found: dict[str, Any] = json.loads(record.read_text())
     return found
 

@@ -121,7 +121,7 @@ def _fill(model: Model, folder: Path, history: History) -> Iterator[str]:
                 continue
             known = dict(kernels)
             for call in manifest.calls:
-                kernel = known.pop(call.at(model.bindings).kernel, None)
+                kernel = known.pop(call.select_variant(model.bindings).kernel, None)
                 if kernel is None:
                     continue  # of another language, or another call of a kernel that is here
                 try:
@@ -153,7 +153,9 @@ def _contender(
     request = request_of(manifest, call, history.target, model.bindings)
     key = hashlib.sha256(f"{library} {request}".encode()).hexdigest()
     candidate = BuiltCandidate(key, str(library), request)
-    return Contender(commit, language, manifest, call.at(model.bindings), kernel, candidate)
+    return Contender(
+        commit, language, manifest, call.select_variant(model.bindings), kernel, candidate
+    )
 
 
 def _tensors(request: BenchmarkRequest) -> frozenset[tuple[object, ...]]:

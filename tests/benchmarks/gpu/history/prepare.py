@@ -28,7 +28,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.bundle.reader import read
 from scheduler.bundle.writer import record_of
-from scheduler.codegen import layout
+from scheduler.codegen import bundle_paths
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import find
 from tests.benchmarks.gpu.history.folder import (
@@ -192,9 +192,9 @@ def _build_sources(bundle: Path, history: History, cache: Path) -> dict[str, str
     with ThreadPoolExecutor(2) as pool:
         for name, one in zip(entries, pool.map(made, entries), strict=True):
             if isinstance(one, Build):
-                place = bundle / layout.build_folder(name, history.target)
+                place = bundle / bundle_paths.build_folder(name, history.target)
                 shutil.copytree(one.directory, place, dirs_exist_ok=True)
-                (place / layout.BUILD_RECORD).write_text(record_of(one))
+                (place / bundle_paths.BUILD_RECORD).write_text(record_of(one))
             else:
                 said[f"{bundle.name}/{name}"] = one.reason
     return said
@@ -249,7 +249,7 @@ def _kernels(bundle: Path, target: str) -> dict[str, Kernel]:
     found = {}
     manifest = read(bundle).manifest
     for name, entry in manifest.kernels.items():
-        record = bundle / layout.build_folder(name, target) / layout.BUILD_RECORD
+        record = bundle / bundle_paths.build_folder(name, target) / bundle_paths.BUILD_RECORD
         if not record.is_file():
             continue
         source = (bundle / entry.source).read_bytes()
@@ -276,13 +276,13 @@ def _code_without_names(built: Path, code: str) -> str:
 
 def _keep(folder: Path, bundle: Path, target: str, place: Path, kernels: dict[str, Kernel]) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(bundle / layout.MANIFEST, place)
+    shutil.copy(bundle / bundle_paths.MANIFEST, place)
     (folder / "sources").mkdir(exist_ok=True)
     for name, kernel in kernels.items():
         library = folder / kernel.library
         library.parent.mkdir(parents=True, exist_ok=True)
-        built = bundle / layout.build_folder(name, target)
-        for file in (layout.BUILD_RECORD, library.name):
+        built = bundle / bundle_paths.build_folder(name, target)
+        for file in (bundle_paths.BUILD_RECORD, library.name):
             shutil.copy(built / file, library.parent)
         source = next(built.parent.glob("source.*"))
         shutil.copy(source, folder / "sources" / kernel.source)

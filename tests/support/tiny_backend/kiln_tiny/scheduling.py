@@ -51,7 +51,7 @@ class LoopTemplate(KernelTemplate):
         names = [f"in{i}" for i in range(len(inputs))] + [f"out{i}" for i in range(len(outputs))]
         kernel.def_kernel(inputs, outputs, names)
         for size, name in self.sizes.items():
-            kernel.named_scalar(name, symbol(size), "i64")
+            kernel.add_scalar(name, symbol(size), "i64")
         return kernel
 
     @cached_property

@@ -25,7 +25,7 @@ Kernel = TypeVar("Kernel", bound=KernelInterface)
 
 
 @dataclass(frozen=True)
-class Interface:
+class InterfaceSpec:
     """What a kernel reads and writes (buffers' names in order), the symbolic sizes it must know,
     and how many points it computes: with none there is nothing to launch. ``numbers`` are computed
     from sizes for it, each of 64 bits."""
@@ -35,10 +35,10 @@ class Interface:
     symbols: tuple[str, ...]
     points: Expr
     wide: bool
-    numbers: tuple[tuple[str, Expr], ...] = ()
+    derived_scalars: tuple[tuple[str, Expr], ...] = ()
 
 
-class OneLaunch(KernelTemplate, Generic[Kernel]):
+class SingleLaunchTemplate(KernelTemplate, Generic[Kernel]):
     """A template whose exported function is one launch."""
 
     @cached_property
@@ -48,7 +48,7 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
 
     @property
     @abstractmethod
-    def interface(self) -> Interface:
+    def interface(self) -> InterfaceSpec:
         """What the kernel takes."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
         return evaluate(expr, hint_bindings(self.lowered.graph.symbols))
 
     @cached_property
-    def renamed(self) -> dict[str, str]:
+    def symbol_renames(self) -> dict[str, str]:
         """The symbols whose own names could meet a word of the language or a name in the kernel."""
         names = size_names(self.interface.symbols)
         return {symbol: name for symbol, name in names.items() if symbol != name}
@@ -76,9 +76,11 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
         names += [f"out_ptr{i}" for i in range(len(outputs))]
         kernel.def_kernel(inputs, outputs, names)
         for name in interface.symbols:
-            kernel.named_scalar(self.renamed.get(name, name), symbol(name), self.size_type(name))
-        for name, value in interface.numbers:
-            kernel.named_scalar(name, value, "i64")
+            kernel.add_scalar(
+                self.symbol_renames.get(name, name), symbol(name), self.size_type(name)
+            )
+        for name, value in interface.derived_scalars:
+            kernel.add_scalar(name, value, "i64")
         return kernel
 
     def size_type(self, name: str) -> ArgType:
@@ -95,9 +97,9 @@ class OneLaunch(KernelTemplate, Generic[Kernel]):
             for name, buffer in self.kernel.buffers.items()
         }
 
-    def over_arguments(self, expr: Expr) -> Expr:
+    def rename_symbols(self, expr: Expr) -> Expr:
         """An expression of symbols as one of the arguments that hold them."""
-        return expr.xreplace({symbol(a): symbol(b) for a, b in self.renamed.items()})
+        return expr.xreplace({symbol(a): symbol(b) for a, b in self.symbol_renames.items()})
 
 
 def ceil_div(a: Expr, b: int) -> Expr:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.arithmetic import round_up
-from scheduler.codegen.cutedsl.tma import Tiles, elements
-from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.cutedsl.tma import Tiles, elements_per_16_bytes
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import bounds
@@ -29,7 +29,7 @@ _WIDTHS = (8, 4, 2, 1)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedOperand:
     """``operand`` in the workspace, from byte ``begin`` to ``end``: the part of the batch that it
     depends on, by row and depth. A row's elements are rounded up to whole 16 bytes."""
 
@@ -40,7 +40,7 @@ class Prepared:
     end: Expr
 
     @staticmethod
-    def of(
+    def create(
         operand: str,
         scope: OperandView,
         inner: tuple[Axis, Axis],
@@ -49,13 +49,13 @@ class Prepared:
         ranges: Ranges,
         begin: Expr,
         nodes: tuple[str, ...],
-    ) -> Prepared:
+    ) -> PreparedOperand:
         """What the tree of ``scope`` gives, ``inner`` its row and its depth."""
         row, depth = inner
         outside = tuple(axis for axis in scope.axes if axis not in inner)
-        batch, places, value = _own_batch(outside, scope.value, ranges.over(scope.axes))
+        batch, places, value = _operand_batch(outside, scope.value, ranges.over(scope.axes))
         axes = (*batch, row, depth)
-        pitch = round_up(int(depth.size), elements(dtype))
+        pitch = round_up(int(depth.size), elements_per_16_bytes(dtype))
         strides = _strides((*(axis.size for axis in (*batch, row)), as_expr(pitch)))
         name = f"{operand}_rows"
         size = tuple(axis.size for axis in axes)
@@ -65,7 +65,7 @@ class Prepared:
         first = [place * step for place, step in zip(places, strides, strict=False)]
         count = sympy.Mul(*(axis.size for axis in (*batch, row)), pitch * dtype.itemsize)
         aligned = FloorDiv(count + (_ALIGNED_BYTES - 1), as_expr(_ALIGNED_BYTES)) * _ALIGNED_BYTES
-        return Prepared(
+        return PreparedOperand(
             operand,
             LoopNest([member], {**buffers, name: buffer}, ranges),
             Tiles(buffer, as_expr(pitch), sympy.Add(*first)),
@@ -84,12 +84,12 @@ class Prepared:
         if not self.nest.outer:
             return None
         axis, widths = self.nest.outer[-1], iter(_WIDTHS)
-        return Pack(axis, next(width for width in widths if self._serves(axis, width)))
+        return Pack(axis, next(width for width in widths if self._can_vectorize(axis, width)))
 
-    def _serves(self, axis: Axis, width: int) -> bool:
+    def _can_vectorize(self, axis: Axis, width: int) -> bool:
         """Whether what is written and something that is read are runs of so many elements, of at
         most 16 bytes."""
-        runs = [a for a in self.nest.accesses if self.nest.is_vector(a, axis, width)]
+        runs = [a for a in self.nest.accesses if self.nest.is_vectorizable(a, axis, width)]
         wide = [self.nest.buffer(a.buffer).dtype.itemsize * width for a in runs]
         written = any(access.written for access in runs)
         return width == 1 or (written and len(runs) > 1 and max(wide) <= 16)
@@ -102,7 +102,7 @@ class Prepared:
         return blocks if bounds(blocks, self.nest.ranges)[0] > 0 else sympy.Max(blocks, 1)
 
 
-def _own_batch(
+def _operand_batch(
     batch: tuple[Axis, ...], value: Value, ranges: Ranges
 ) -> tuple[tuple[Axis, ...], tuple[Expr, ...], Value]:
     """The axes of the batch that a tree depends on, the position along each of a batch entry, and
@@ -113,7 +113,7 @@ def _own_batch(
         found = [index for index in index_exprs(value) if axis.var in index.free_symbols]
         if not found or axis.size == 1:
             continue
-        shared = _divided(axis.var, found)
+        shared = _common_quotient(axis.var, found)
         if shared is None:
             axes.append(axis)
             places.append(axis.var)
@@ -127,7 +127,7 @@ def _own_batch(
     return tuple(axes), tuple(places), value
 
 
-def _divided(var: sympy.Symbol, found: Sequence[Expr]) -> FloorDiv | None:
+def _common_quotient(var: sympy.Symbol, found: Sequence[Expr]) -> FloorDiv | None:
     """The one quotient of the variable that indices depend on it by; None where it is not one."""
     quotients = {part for index in found for part in index.atoms(FloorDiv) if part.args[0] == var}
     if len(quotients) != 1:

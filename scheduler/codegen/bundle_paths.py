@@ -14,17 +14,19 @@ BUILD_RECORD = "build.json"
 LEDGER, LOG, RESULTS = "ledger.jsonl", "autotune.log", "results.json"
 
 #: All that a folder's name is made of where it comes from a model's.
-PLAIN = string.ascii_letters + string.digits + "_-"
-LONGEST_NAME = 80
-_DIGITS = 12  # of a digest
-_KERNEL = re.compile(r"[A-Za-z0-9_]{1,200}")
+SAFE_CHARACTERS = string.ascii_letters + string.digits + "_-"
+MAX_NAME_LENGTH = 80
+_DIGEST_LENGTH = 12  # of a digest
+_KERNEL_NAME = re.compile(r"[A-Za-z0-9_]{1,200}")
 
 
 def bundle_folder(name: str, digest: str) -> str:
     """What a bundle's folder is called: letters of the name that are plain on any system, and the
     beginning of the digest, which tells those apart that are left the same."""
-    plain = re.sub(f"[^{PLAIN}]+", "_", name)[: LONGEST_NAME - _DIGITS - 1].strip("_-")
-    return f"{plain or 'bundle'}-{digest[:_DIGITS]}"
+    plain = re.sub(f"[^{SAFE_CHARACTERS}]+", "_", name)[
+        : MAX_NAME_LENGTH - _DIGEST_LENGTH - 1
+    ].strip("_-")
+    return f"{plain or 'bundle'}-{digest[:_DIGEST_LENGTH]}"
 
 
 def kernel_folder(kernel: str) -> str:
@@ -32,7 +34,7 @@ def kernel_folder(kernel: str) -> str:
 
     Raises ``ValueError`` for a name that could lead elsewhere; no kernel of ours has such a one.
     """
-    if not _KERNEL.fullmatch(kernel):
+    if not _KERNEL_NAME.fullmatch(kernel):
         raise ValueError(f"{kernel!r} is no name of a kernel")
     return f"{KERNELS}/{kernel}"
 

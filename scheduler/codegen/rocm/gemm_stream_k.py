@@ -26,29 +26,31 @@ _UNITS = 128  # compute units of a middling board: several targets share their t
 _BLOCKS_A_UNIT = (1, 2)
 
 
-def stream_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
+def stream_k_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
     """How many blocks may run at once, where a compute unit has one or two."""
     units = machine_of(targets[0], element).units if len(targets) == 1 else _UNITS
     return tuple(each * units for each in _BLOCKS_A_UNIT)
 
 
-def stream_launches(config: GemmConfig, tiles: Expr, names: tuple[str, ...]) -> tuple[Launch, ...]:
+def stream_k_launches(
+    config: GemmConfig, tiles: Expr, names: tuple[str, ...]
+) -> tuple[Launch, ...]:
     """That of the products, and that of the sums; ``tiles`` are those of the result."""
     one, blocks = sympy.Integer(1), sympy.Integer(config.stream_k)
     block, names = (config.threads, 1, 1), (*names, "workspace")
-    sums = SUM_BLOCKS * _shared(config, tiles)
+    sums = SUM_BLOCKS * _leftover_tiles(config, tiles)
     return (
         Launch(f"{PLACEHOLDER}_tiles", (blocks, one, one), block, 0, names),
         Launch(f"{PLACEHOLDER}_sum", (sums, one, one), block, 0, names),
     )
 
 
-def parts_bytes(config: GemmConfig, tiles: Expr, itemsize: int) -> Expr:
+def partials_bytes(config: GemmConfig, tiles: Expr, itemsize: int) -> Expr:
     """Of the workspace: there are fewer parts than blocks and shared tiles together, each of a
     tile's accumulators of so many bytes."""
-    parts = config.stream_k + _shared(config, tiles)
+    parts = config.stream_k + _leftover_tiles(config, tiles)
     return parts * (config.block_m * config.block_n * itemsize)
 
 
-def _shared(config: GemmConfig, tiles: Expr) -> Expr:
+def _leftover_tiles(config: GemmConfig, tiles: Expr) -> Expr:
     return Mod(as_expr(tiles), as_expr(config.stream_k))

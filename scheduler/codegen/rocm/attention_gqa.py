@@ -19,21 +19,21 @@ from scheduler.ir.values import Value
 _TILE_ROWS = 32  # with fewer queries a tile is not full
 
 
-def share_tiles(operation: Attention, ranges: Ranges) -> Attention:
+def pack_gqa(operation: Attention, ranges: Ranges) -> Attention:
     """The same operation over other axes, where its queries are so few that they leave a tile
     empty and heads share keys and values: a row is then a query of one of those heads."""
     rows = operation.row.size
     if operation.causal or not rows.is_Integer or int(rows) >= _TILE_ROWS:
         return operation
     for axis in reversed(operation.batch):
-        for heads in _groups(operation, axis):
-            shared = _shared(operation, axis, heads, ranges)
+        for heads in _group_sizes(operation, axis):
+            shared = _pack_heads(operation, axis, heads, ranges)
             if shared is not None:
                 return shared
     return operation
 
 
-def _groups(operation: Attention, axis: Axis) -> Iterator[int]:
+def _group_sizes(operation: Attention, axis: Axis) -> Iterator[int]:
     """How many neighbours along a batch axis might have the same keys, the most first."""
     if not axis.size.is_Integer or axis.size == 1:
         return
@@ -45,7 +45,7 @@ def _groups(operation: Attention, axis: Axis) -> Iterator[int]:
     yield from sorted((n for n in found if n > 1 and size % n == 0), reverse=True)
 
 
-def _shared(operation: Attention, axis: Axis, heads: int, ranges: Ranges) -> Attention | None:
+def _pack_heads(operation: Attention, axis: Axis, heads: int, ranges: Ranges) -> Attention | None:
     """With ``heads`` neighbours along ``axis`` in the rows; None where keys differ among them."""
     rows = operation.row.size
     outer = replace(axis, size=as_expr(int(axis.size) // heads))

@@ -12,25 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.cpp.values import convert, hold
+from scheduler.codegen.cpp.values import convert, upcast
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
-from scheduler.codegen.rocm.reduction_exponentials import (
-    adds_element,
-    pair,
-    pairs_of,
-    steps_together,
-    together,
+from scheduler.codegen.rocm.online_softmax import (
+    add_element,
+    batched_elements,
+    batched_steps,
+    exponential_pairs,
+    pair_op,
 )
 from scheduler.codegen.rocm.stages import (
     Stage,
     SumOfExponentials,
-    advanced,
-    begun,
-    combination,
+    accumulate,
+    accumulate_unordered,
+    combine,
     finds_index,
-    joined,
+    init,
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load
@@ -38,12 +38,12 @@ from scheduler.ir.values import Accumulator, Load
 _IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are under way at once
 _STREAMED = 8  # the same of packs that are read once, and driven out of caches first
 # The column of that number where a thread's are apart; the last one again where there are no more.
-STRIDED = "kiln::index_min(row + j * kAcross, xnumel - 1)"
+STRIDED_COLUMN = "kiln::index_min(row + j * kAcross, xnumel - 1)"
 _LONG_STEP = 24  # lines of a step that is not repeated
 
 
 @dataclass(frozen=True)
-class Shares:
+class Split:
     """How a row's steps are shared out.
 
     ``lanes`` threads of a block and ``split`` blocks share a row; a thread takes ``vector``
@@ -86,7 +86,7 @@ def accumulator_bytes(statement: Statement, stage: Stage) -> int:
     return 4 * each if statement.name in stage.points else each
 
 
-def partials(stages: tuple[Stage, ...]) -> Partials:
+def plan_partials(stages: tuple[Stage, ...]) -> Partials:
     """The widest first, so that each is aligned."""
     sizes = {s.name: accumulator_bytes(s, stage) for stage in stages for s in stage.reductions}
     offsets, end = {}, 0
@@ -111,14 +111,14 @@ def cut_row(printer: NestPrinter, begin: str, end: str) -> str:
     return f"const auto cut = kiln::cut_row<kVector, index_t>({row}, {begin}, {end});"
 
 
-class SharedBody:
+class SplitBody:
     """Prints one device function: the stages in the order in which it does them."""
 
     def __init__(
         self,
         printer: NestPrinter,
         memory: Mapping[str, Memory],
-        shares: Shares,
+        shares: Split,
         kept: Partials,
     ) -> None:
         self.printer = printer
@@ -164,7 +164,7 @@ class SharedBody:
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int i = lane; i < kSplit; i += kLanes)"):
             for statement in stage.reductions:
-                operation, _ = self._combination(statement)
+                operation, _ = self._combine_op(statement)
                 name = f"{self._accumulators[statement.name]}{self._at}"
                 partial = self.partial(statement, "i")
                 self._each_column(f"{name} = {operation}()({name}, {partial});", statement)
@@ -177,7 +177,7 @@ class SharedBody:
             name = f"{self._accumulators[statement.name]}{self._at}"
             total = self.partial(statement, "kSplit")
             self._each_column(f"{name} = {total};", statement)
-        self._know_results(stage)
+        self._bind_results(stage)
 
     def finish(self, stage: Stage, *, stores: bool) -> None:
         """What is computed once a row; where it is not stored here, it was stored before."""
@@ -195,24 +195,24 @@ class SharedBody:
                 self.lines.add(f"{cpp} {names[statement.name]}[kColumns];", statement.store.nodes)
 
         def sink(statement: Statement) -> None:
-            self._row(statement, names[statement.name], stores=stores)
+            self._print_row(statement, names[statement.name], stores=stores)
 
         if self.shares.columns:
-            self.printer.each_point(statements, sink)
+            self.printer.run_at_points(statements, sink)
             for statement in statements:
-                self._know(statement, names[statement.name])
+                self._bind_row(statement, names[statement.name])
         else:
             for statement in statements:
                 sink(statement)
 
     # -- parts of them ---------------------------------------------------------------------------
 
-    def _combination(self, statement: Statement) -> tuple[str, str]:
+    def _combine_op(self, statement: Statement) -> tuple[str, str]:
         """The operation and the type of what it combines."""
-        operation, cpp = combination(statement)
+        operation, cpp = combine(statement)
         if statement.name in self._exponentials:
             power = self._exponentials[statement.name].power
-            return pair(statement, fast=self.printer.values.is_fast(power))
+            return pair_op(statement, fast=self.printer.values.is_fast(power))
         if statement.name in self._points:
             return f"kiln::JoinMoments<{cpp}>", f"kiln::Moments<{cpp}>"
         return operation, cpp
@@ -227,7 +227,7 @@ class SharedBody:
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
-            operation, cpp = self._combination(statement)
+            operation, cpp = self._combine_op(statement)
             if not self.shares.columns:
                 self.lines.add(f"{cpp} {name} = {operation}::zero;", statement.store.nodes)
                 continue
@@ -243,13 +243,13 @@ class SharedBody:
                 text = f"kiln::Shifted<{cpp}> {name}_elements{columns} = {{}};"
                 self.lines.add(text, statement.store.nodes)
         packed = max(self.shares.vector, self.shares.columns) > 1
-        streamed = bool(self.printer.read_once)
+        streamed = bool(self.printer.streamed_pointers)
         each = " * kVector" if self.shares.vector > 1 else ""
         begin, end = ("cut.first", "cut.last") if self._cut else ("rbegin", "rend")
         begin = first = f"{begin} + lane{each}"
         if stage.exponentials and self.shares.vector == 1:
-            begin = self._several_steps(stage, first)
-        step = self._one_step(stage)
+            begin = self._grouped_steps(stage, first)
+        step = self._step_lines(stage)
         if begin == first:
             unroll(self.lines, stage, step, packed=packed, streamed=streamed)
         head = f"for (index_t rindex = {begin}; rindex < {end}; rindex += kLanes{each})"
@@ -258,7 +258,7 @@ class SharedBody:
         for statement in stage.reductions:
             if finds_index(statement.kind):
                 name = f"{self._accumulators[statement.name]}{self._at}"
-                self._each_column(begun(statement, name, first, end), statement)
+                self._each_column(init(statement, name, first, end), statement)
         if self._cut:
             self._edges(stage)
         for statement in stage.reductions:
@@ -271,39 +271,39 @@ class SharedBody:
         """The stage's loop over the steps that are in no pack."""
         with (
             self.lines.block("for (index_t edge = lane; edge < cut.edges; edge += kLanes)"),
-            self.printer.one_by_one({}),
+            self.printer.scalar_mode({}),
             self.printer.values.scope(),
         ):
             self.lines.add("const index_t rindex = cut.edge(edge);", ())
             self.printer.decode("rindex", self.nest.inner)
             self.printer.run(stage.loop, lambda statement: self._sink(statement, edge=True))
 
-    def _several_steps(self, stage: Stage, first: str) -> str:
+    def _grouped_steps(self, stage: Stage, first: str) -> str:
         """Steps whose elements are taken in together, of rows that are read one by one; gives the
         first that is left."""
         begin, columns = f"rgroup{len(self._accumulators)}", bool(self.shares.columns)
-        with steps_together(
-            self.lines, pairs_of(stage, self._accumulators), begin, first, columns=columns
+        with batched_steps(
+            self.lines, exponential_pairs(stage, self._accumulators), begin, first, columns=columns
         ):
             self._place = "[k]"
-            self._at_each_step(stage)
+            self._step_body(stage)
             self._place = ""
         self.lines.add("#pragma unroll 1", ())
         return begin
 
-    def _one_step(self, stage: Stage) -> Lines:
-        step = self.lines.nested()
+    def _step_lines(self, stage: Stage) -> Lines:
+        step = self.lines.new_block()
         outside, self.lines = self.lines, step
         self.printer.lines = self.printer.values.lines = step
-        self._at_each_step(stage)
+        self._step_body(stage)
         self.lines = self.printer.lines = self.printer.values.lines = outside
         return step
 
-    def _at_each_step(self, stage: Stage) -> None:
-        pairs = pairs_of(stage, self._accumulators) if self.shares.vector > 1 else {}
+    def _step_body(self, stage: Stage) -> None:
+        pairs = exponential_pairs(stage, self._accumulators) if self.shares.vector > 1 else {}
         with self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
-            with together(self.lines, pairs, "kVector"):
+            with batched_elements(self.lines, pairs, "kVector"):
                 self.printer.run(stage.loop, self._sink)
 
     def _sink(self, statement: Statement, *, edge: bool = False) -> None:
@@ -311,26 +311,26 @@ class SharedBody:
             self.printer.store(statement)
             return
         values = self.printer.values
-        with values.computing(statement.store.nodes):
+        with values.mark_nodes(statement.store.nodes):
             text, name = values.value(statement.value), self._accumulators[statement.name]
             if statement.name in self._exponentials:
                 place = "" if edge else self._place
-                values.lines.add(adds_element(statement, name, text, self._at, place))
+                values.lines.add(add_element(statement, name, text, self._at, place))
                 return
             if statement.name in self._points:
                 element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
                 values.lines.add(f"{name}_elements{self._at}.add({element});")
                 return
             if edge:
-                values.lines.add(joined(statement, name, text))
+                values.lines.add(accumulate_unordered(statement, name, text))
                 return
             packed = self.shares.vector > 1
-            values.lines.add(advanced(statement, f"{name}{self._at}", text, packed=packed))
+            values.lines.add(accumulate(statement, f"{name}{self._at}", text, packed=packed))
 
     def _combine(self, stage: Stage) -> None:
         for statement in stage.reductions:
             name = self._accumulators[statement.name]
-            operation, _ = self._combination(statement)
+            operation, _ = self._combine_op(statement)
             if self.shares.columns:
                 text = f"kiln::columns_reduce<kLanes, kThreads>({name}, {operation}(), scratch);"
             else:
@@ -339,9 +339,9 @@ class SharedBody:
                     "scratch);"
                 )
             self.lines.add(text, statement.store.nodes)
-        self._know_results(stage)
+        self._bind_results(stage)
 
-    def _know_results(self, stage: Stage) -> None:
+    def _bind_results(self, stage: Stage) -> None:
         for statement in stage.reductions:
             if statement.name in self._points:
                 continue  # until its point is known
@@ -361,11 +361,11 @@ class SharedBody:
         dtype = DType.I64 if finds_index(statement.kind) else statement.accumulate
         return dtype.compute_dtype, dtype
 
-    def _row(self, statement: Statement, name: str, *, stores: bool) -> None:
+    def _print_row(self, statement: Statement, name: str, *, stores: bool) -> None:
         """One thread of one block writes; all of them know the value."""
         values, store = self.printer.values, statement.store
         dtype = self._dtype(statement)
-        with values.scope(), values.computing(store.nodes):
+        with values.scope(), values.mark_nodes(store.nodes):
             if statement.kind is not None:
                 result = self._result(statement)
                 for held in self._result_types(statement):
@@ -375,18 +375,18 @@ class SharedBody:
             declared = "" if self.shares.columns else f"const {dtype.cpp} "
             values.lines.add(f"{declared}{name}{self._at} = {element};")
             if stores and store.buffer in self.nest.outputs:
-                place = f"{self._memory[store.buffer].pointer}[{values.place(store)}]"
+                place = f"{self._memory[store.buffer].pointer}[{values.store_offset(store)}]"
                 first = "active && lane == 0" + (" && part == 0" if self.shares.split > 1 else "")
                 values.lines.add(f"if ({first}) {place} = {name}{self._at};")
-        self._know(statement, name)
+        self._bind_row(statement, name)
 
-    def _know(self, statement: Statement, name: str) -> None:
+    def _bind_row(self, statement: Statement, name: str) -> None:
         if statement.name in self._points or statement.name in self._tops:
             for held in self._result_types(statement):
                 self.printer.values.bind(Accumulator(held, statement.name), self._result(statement))
         store, dtype = statement.store, self._dtype(statement)
         load = Load(store.buffer, store.index, dtype)
-        self.printer.values.bind(load, hold(f"{name}{self._at}", dtype))
+        self.printer.values.bind(load, upcast(f"{name}{self._at}", dtype))
 
     def _each_column(self, text: str, statement: Statement) -> None:
         if self.shares.columns > 1:
@@ -400,12 +400,12 @@ class SharedBody:
     def partial(self, statement: Statement, slot: str) -> str:
         """The place in the workspace of a reduction's result in a slot of the thread's row. Slots
         of a row lie side by side; of columns, the columns do."""
-        _, cpp = self._combination(statement)
+        _, cpp = self._combine_op(statement)
         offset = self._partials.offsets[statement.name]
         begin = f" + {offset * self.shares.slots} * static_cast<size_t>(xnumel)" if offset else ""
         place = f"static_cast<size_t>(xindex) * kSplit + {slot}"
         if self.shares.columns:
-            column = STRIDED if self.shares.strided else "xindex"
+            column = STRIDED_COLUMN if self.shares.strided else "xindex"
             column += " + j" if self.shares.columns > 1 and not self.shares.strided else ""
             place = f"static_cast<size_t>({slot}) * xnumel + {column}"
         return f"reinterpret_cast<{cpp}*>(workspace{begin})[{place}]"

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Sink
 from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Axis, numel
 from scheduler.ir.values import Load, loads
 
 
 @dataclass(frozen=True)
-class Turn:
+class LayoutCopy:
     """``reads`` are packs along ``across``; what is written is a run along ``along``."""
 
     along: Axis
@@ -38,22 +38,22 @@ class Turn:
         return along, across, numel(others)
 
 
-def find(nest: LoopNest, width: int) -> Turn | None:
+def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
     """The turn that a nest asks for: its stores are packs along the innermost axis, and reads that
     are none are packs along another one, the same for all of them."""
     if len(nest.outer) < 2 or nest.inner or width < 2:
         return None
     along = nest.outer[-1]
     written = [access for access in nest.accesses if access.buffer in nest.outputs]
-    if not all(nest.is_vector(access, along, width) for access in written):
+    if not all(nest.is_vectorizable(access, along, width) for access in written):
         return None
     for across in nest.outer[:-1]:
-        if turned := tuple(_turned(nest, along, across, width)):
-            return Turn(along, across, turned, width)
+        if turned := tuple(_transposed_loads(nest, along, across, width)):
+            return LayoutCopy(along, across, turned, width)
     return None
 
 
-def _turned(nest: LoopNest, along: Axis, across: Axis, width: int) -> Iterator[Load]:
+def _transposed_loads(nest: LoopNest, along: Axis, across: Axis, width: int) -> Iterator[Load]:
     seen: set[Load] = set()
     for statement in nest.statements:
         for load in loads(statement.value):
@@ -62,17 +62,19 @@ def _turned(nest: LoopNest, along: Axis, across: Axis, width: int) -> Iterator[L
                 continue
             seen.add(load)
             moves = access.offset.step(along.var) != 0
-            if moves and nest.is_vector(access, across, width):
+            if moves and nest.is_vectorizable(access, across, width):
                 yield load
 
 
-class TurnedPrinter(NestPrinter):
+class LayoutCopyPrinter(NestPrinter):
     """Prints the points of a square. ``names`` of the two axes are their values at each point,
     the first ones ``…_first``."""
 
-    _turned: Mapping[Load, str] = {}
+    _transposed_loads: Mapping[Load, str] = {}
 
-    def squares(self, others: str, statements: Sequence[Statement], turn: Turn, sink: Sink) -> None:
+    def print_squares(
+        self, others: str, statements: Sequence[Statement], turn: LayoutCopy, sink: Sink
+    ) -> None:
         """The reads of the rows, then the columns one after the other; ``others`` is the flat
         index of all other axes."""
         rest = [axis for axis in self.nest.outer if axis not in (turn.along, turn.across)]
@@ -84,30 +86,30 @@ class TurnedPrinter(NestPrinter):
             dtype = self._memory[load.buffer].buffer.dtype
             pack = f"kiln::Pack<{dtype.cpp}, {turn.width}>"
             self.lines.add(f"{pack} {name}[{turn.width}];", ())
-        with self.each(turn.width):
+        with self.pack_loop(turn.width):
             self.lines.add(self.index_definition(f"{along}_j", f"{along} + j"), ())
             moved = {turn.along.var.name: f"{along}_j", turn.across.var.name: f"{across}_first"}
             self.values.index = self.index_printer({**self.names, **moved})
             for load, name in held.items():
-                with self.values.computing(_readers(statements, load)):
+                with self.values.mark_nodes(_reader_nodes(statements, load)):
                     pointer = self._memory[load.buffer].pointer
                     text = self.load_pack(pointer, self.values.offset(load), turn.width)
                     self.lines.add(f"{name}[j] = {text};")
         self.values.index = self.index
-        self._turned = {load: f"{name}[j][i]" for load, name in held.items()}
+        self._transposed_loads = {load: f"{name}[j][i]" for load, name in held.items()}
         self.lines.add("#pragma unroll", ())
         with self.lines.block(f"for (int i = 0; i < {turn.width}; ++i)"):
             self.lines.add(self.index_definition(across, f"{across}_first + i"), ())
             self.run(statements, sink)
 
-    def _load_ahead(self, statements: Sequence[Statement]) -> None:
-        super()._load_ahead(statements)
-        self.values.loads = {**self.values.loads, **self._turned}
+    def _preload(self, statements: Sequence[Statement]) -> None:
+        super()._preload(statements)
+        self.values.loads = {**self.values.loads, **self._transposed_loads}
 
     def is_packed(self, load: Load) -> bool:
-        return load not in self._turned and super().is_packed(load)
+        return load not in self._transposed_loads and super().is_packed(load)
 
 
-def _readers(statements: Sequence[Statement], load: Load) -> tuple[str, ...]:
+def _reader_nodes(statements: Sequence[Statement], load: Load) -> tuple[str, ...]:
     nodes = (s.store.nodes for s in statements if load in set(loads(s.value)))
     return tuple(dict.fromkeys(node for each in nodes for node in each))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from jinja2 import Template
 
-from scheduler.codegen.texts import compiled
+from scheduler.codegen.jinja_env import load_template
 
 
-def kernel_text(name: str) -> Template:
+def kernel_template(name: str) -> Template:
     """The compiled template ``<name>.hip.jinja``; a name that it does not get is an error."""
-    return compiled(Path(__file__).parent, f"{name}.hip.jinja")
+    return load_template(Path(__file__).parent, f"{name}.hip.jinja")

@@ -22,6 +22,6 @@ def _environment(folder: Path) -> Environment:
 
 
 @cache
-def compiled(folder: Path, file: str) -> Template:
+def load_template(folder: Path, file: str) -> Template:
     """A template of the folder, compiled once; a name that it does not get is an error."""
     return _environment(folder).get_template(file)

@@ -15,26 +15,31 @@ from typing import TYPE_CHECKING
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.kernel import Launch
-from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access
-from scheduler.codegen.loops.precision import roots
+from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import KERNEL
-from scheduler.codegen.rocm.reduction_body import (
-    STRIDED,
+from scheduler.codegen.rocm.jinja_templates import kernel_template
+from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
+from scheduler.codegen.rocm.loop_versions import Guarded, print_versions
+from scheduler.codegen.rocm.online_softmax import fuse_exponentials
+from scheduler.codegen.rocm.reduction_moments import fuse_moments
+from scheduler.codegen.rocm.split_body import (
+    STRIDED_COLUMN,
     Partials,
-    SharedBody,
-    Shares,
+    Split,
+    SplitBody,
     accumulator_bytes,
-    partials,
+    plan_partials,
 )
-from scheduler.codegen.rocm.reduction_exponentials import exponentials_in_one_loop
-from scheduler.codegen.rocm.reduction_moments import in_one_loop
-from scheduler.codegen.rocm.reduction_plan import Function, functions, gathering, statements
-from scheduler.codegen.rocm.text import kernel_text
-from scheduler.codegen.rocm.ways import Choice, branches
+from scheduler.codegen.rocm.split_plan import (
+    DeviceFunction,
+    gather_split,
+    plan_functions,
+    print_function,
+)
+from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
@@ -57,8 +62,8 @@ _STEPS = 4
 _MOST_BLOCKS = 4096
 
 
-def shares_of(config: Config) -> Shares:
-    return Shares(
+def parse_split(config: Config) -> Split:
+    return Split(
         int(config["lanes"]),
         int(config["vector"]),
         int(config.get("columns", 0)),
@@ -66,12 +71,12 @@ def shares_of(config: Config) -> Shares:
     )
 
 
-def is_shared(config: Config) -> bool:
+def is_split(config: Config) -> bool:
     """Whether a configuration is one of these; the others name neither parameter."""
     return "columns" in config or "split" in config
 
 
-def shared_configs(vectors: Sequence[int]) -> Iterator[Config]:
+def split_configs(vectors: Sequence[int]) -> Iterator[Config]:
     """Every configuration: rows by split, then columns."""
     for split in SPLITS[1:]:
         for vector in vectors:
@@ -79,10 +84,10 @@ def shared_configs(vectors: Sequence[int]) -> Iterator[Config]:
     for split in SPLITS:
         for columns in _COLUMNS:
             for lanes in _COLUMN_LANES:
-                yield as_config(Shares(lanes, 1, columns, split))
+                yield split_config(Split(lanes, 1, columns, split))
 
 
-def as_config(shares: Shares) -> Config:
+def split_config(shares: Split) -> Config:
     config: dict[str, int | bool] = {
         "lanes": shares.lanes,
         "vector": shares.vector,
@@ -95,17 +100,17 @@ def as_config(shares: Shares) -> Config:
     return config
 
 
-class SharedReduction:
+class SplitReduction:
     """The kernels of a reduction template that share rows."""
 
     def __init__(self, template: ReductionTemplate) -> None:
         self.template = template
         self.nest = template.nest
-        self.stages = exponentials_in_one_loop(in_one_loop(template.stages))
+        self.stages = fuse_exponentials(fuse_moments(template.stages))
 
     # -- rules -----------------------------------------------------------------------------------
 
-    def reject(self, shares: Shares) -> Rejected | None:
+    def reject(self, shares: Split) -> Rejected | None:
         steps = self.template.hint(self.nest.inner_numel)
         unit = shares.lanes * shares.vector
         if shares.split > 1 and steps < shares.split * unit * _STEPS:
@@ -120,7 +125,7 @@ class SharedReduction:
             return self._reject_columns(shares)
         return _reject_narrow(shares.vector, self.template.widest_vector)
 
-    def _reject_columns(self, shares: Shares) -> Rejected | None:
+    def _reject_columns(self, shares: Split) -> Rejected | None:
         axis = self.columns_axis
         if axis is None:
             return illegal("no rows lie side by side")
@@ -153,7 +158,7 @@ class SharedReduction:
 
     def _column_packs(self, width: int, axis: Axis) -> list[Access]:
         """What is read and written of several neighbouring rows at once."""
-        needs = self.nest.vector_needs
+        needs = self.nest.alignment_requirements
         return [a for a in self._loop_accesses if needs(a, axis, width) is not None]
 
     def _column_conditions(self, width: int) -> list[str]:
@@ -163,7 +168,7 @@ class SharedReduction:
             return []
         packs = self._column_packs(width, axis)
         needs = dict.fromkeys(
-            need for a in packs for need in self.nest.vector_needs(a, axis, width) or ()
+            need for a in packs for need in self.nest.alignment_requirements(a, axis, width) or ()
         )
         return [f"{self.template.index.atom(need)} % kColumns == 0" for need in needs]
 
@@ -202,15 +207,15 @@ class SharedReduction:
 
     # -- text ------------------------------------------------------------------------------------
 
-    def render(self, shares: Shares) -> RenderedTemplate:
+    def render(self, shares: Split) -> RenderedTemplate:
         template, split = self.template, shares.split
-        kept = partials(self.stages)
-        plan = functions(self.stages, shares)
+        kept = plan_partials(self.stages)
+        plan = plan_functions(self.stages, shares)
         index = template.index
         rows = self.nest.outer_numel
         workspace = rows * (shares.slots * kept.row_bytes) if split > 1 else as_expr(0)
         made = [self._function(plan, number, shares, kept) for number in range(len(plan))]
-        text = kernel_text("reduction_shared").render(
+        text = kernel_template("reduction_shared").render(
             header=template.header(),
             index_type=template.index_type,
             threads=THREADS,
@@ -226,31 +231,31 @@ class SharedReduction:
             powers=False,
             host=template.host(rows),
         )
-        return template.rendered(text, (launch for _, launch in made), workspace)
+        return template.finish_render(text, (launch for _, launch in made), workspace)
 
     def _function(
-        self, plan: tuple[Function, ...], number: int, shares: Shares, kept: Partials
+        self, plan: tuple[DeviceFunction, ...], number: int, shares: Split, kept: Partials
     ) -> tuple[dict[str, object], Launch]:
         template, function = self.template, plan[number]
 
         def follows(place: int) -> bool:
             return 0 < place < len(plan) and plan[place].only_combines
 
-        def body(shares: Shares, indent: int) -> str:
+        def body(shares: Split, indent: int) -> str:
             lines = template.lines(indent)
             printer = self._printer(lines, shares)
-            statements(SharedBody(printer, template.memory, shares, kept), function)
+            print_function(SplitBody(printer, template.memory, shares, kept), function)
             return str(lines)
 
-        own = shares if function.loops else gathering(shares)
+        own = shares if function.loops else gather_split(shares)
         choices = self._choices(own)
         conditions = self._column_conditions(own.columns)
         blocks = self.blocks(own)
         parts = shares.split if function.loops else 1
         scratch = self._scratch_bytes(own)
-        name = KERNEL if len(plan) == 1 else f"KERNEL_NAME_{function.name(number)}"
+        name = KERNEL_FUNCTION if len(plan) == 1 else f"KERNEL_NAME_{function.name(number)}"
         more = ("workspace",) if shares.split > 1 else ()
-        launch = template.launch(name, blocks, THREADS, scratch, more, parts)
+        launch = template.make_launch(name, blocks, THREADS, scratch, more, parts)
         return {
             "name": name,
             "about": function.about if len(plan) > 1 else "",
@@ -260,7 +265,7 @@ class SharedReduction:
             "follows": follows(number),
             "leads": follows(number + 1),
             "unit": own.vector if own.columns else own.lanes * own.vector,
-            "body": body(own, 2) if conditions else branches(choices, body),
+            "body": body(own, 2) if conditions else print_versions(choices, body),
             "aligned": " && ".join(conditions),
             "strided": body(replace(own, strided=True), 2) if conditions else "",
             "cuts": any(each.cut for _, each in choices),
@@ -268,7 +273,7 @@ class SharedReduction:
             "parts": parts,
         }, launch
 
-    def _choices(self, shares: Shares) -> Sequence[Choice[Shares]]:
+    def _choices(self, shares: Split) -> Sequence[Guarded[Split]]:
         """The ways through a row, more than one where sizes say which serve."""
         conditions = self.template.conditions(shares.vector)
         if not shares.columns and self.template.cuts_always(shares.vector):
@@ -282,25 +287,27 @@ class SharedReduction:
             return [([], cut)]
         return [(conditions, shares), ([], cut)]
 
-    def _printer(self, lines: Lines, shares: Shares) -> NestPrinter:
+    def _printer(self, lines: Lines, shares: Split) -> NestPrinter:
         axes, width = self.nest.inner, shares.vector
         lead = self.template.lead(width) if shares.cut else None
         checked = bool(self.template.conditions(width))
         if shares.columns:
             axes, width = self.nest.outer, shares.columns
             checked = bool(self._column_conditions(width))
-        strided = STRIDED if shares.strided else ""
+        strided = STRIDED_COLUMN if shares.strided else ""
         pack = Pack(axes[-1], width, checked, lead, strided) if axes else None
-        printer = NestPrinter(self.nest, lines, self.template.memory, pack, self.template.renamed)
-        printer.values.allow_fast(roots(self.nest))
-        printer.read_once = self.read_once
+        printer = NestPrinter(
+            self.nest, lines, self.template.memory, pack, self.template.symbol_renames
+        )
+        printer.values.allow_fast(precision_roots(self.nest))
+        printer.streamed_pointers = self.streamed_pointers
         return printer
 
     @cached_property
-    def read_once(self) -> frozenset[str]:
+    def streamed_pointers(self) -> frozenset[str]:
         """Pointers through which each element is read once: a second loop reads all again, unless
         both became one."""
-        return self.template.read_once(kept=True) if self.loops == 1 else frozenset()
+        return self.template.streamed_pointers(kept=True) if self.loops == 1 else frozenset()
 
     @property
     def loops(self) -> int:
@@ -313,12 +320,12 @@ class SharedReduction:
         read = {access.buffer for access in self._loop_accesses if not access.written}
         return sum(self.template.lowered.buffers[name].dtype.itemsize for name in read)
 
-    def blocks(self, shares: Shares) -> Expr:
+    def blocks(self, shares: Split) -> Expr:
         """Blocks that have all rows, each its part of them."""
         rows = THREADS // shares.lanes * (shares.columns or 1)
         return ceil_div(self.nest.outer_numel, rows)
 
-    def _scratch_bytes(self, shares: Shares) -> int:
+    def _scratch_bytes(self, shares: Split) -> int:
         """LDS to combine the widest value over a block's lanes; waves count as 32 lanes, so that
         it is the same on every target."""
         widest = max(

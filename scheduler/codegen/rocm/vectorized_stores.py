@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
-from scheduler.codegen.printing.precision import Root, stored
+from scheduler.codegen.printing.precision import Root, store_root
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Store
 from scheduler.ir.values import Indirect, Load, Masked, Value, children, walk
@@ -18,14 +18,14 @@ _BODY = 2
 
 
 @dataclass(frozen=True)
-class _Run:
+class _VectorAccess:
     """An access to W neighbours: its buffer, and by what its first one's place goes."""
 
     buffer: str
     steps: tuple[Expr, ...]
 
 
-class RunPrinter:
+class VectorStorePrinter:
     """Texts of a member's stores, each with its offset as the only index (a ``Parametrizer``'s).
 
     ``column`` stands for the flat column; where the kernel has indices along several axes of n
@@ -50,21 +50,21 @@ class RunPrinter:
             for store in stores
             if whole and (run := self._run(store.buffer, store.index[0])) is not None
         }
-        self._loads: dict[Load, _Run] = {}
+        self._loads: dict[Load, _VectorAccess] = {}
         for store in stores if self._packed else ():
-            for load in _always_read(store.value):
+            for load in _unconditional_loads(store.value):
                 run = self._run_of(load)
                 if run is not None:
                     self._loads[load] = run
 
     @property
-    def any(self) -> bool:
+    def has_vectors(self) -> bool:
         """Whether there is a store of several neighbours at once."""
         return bool(self._packed)
 
     def condition(self) -> str:
         """Whether all runs lie at multiples of their size, for the kernel's arguments."""
-        if not self.any:
+        if not self.has_vectors:
             return "false"
         index = IndexPrinter(names=self._names)
         texts = []
@@ -80,7 +80,7 @@ class RunPrinter:
         printer = self._printer(lines, "n.flat")
         packs: dict[Load, str] = {}
         for load in self._loads:
-            with printer.computing(nodes):
+            with printer.mark_nodes(nodes):
                 name = f"pack{len(packs)}"
                 place = f"{self._memory[load.buffer].pointer} + ({printer.offset(load)})"
                 lines.add(f"const auto {name} = kiln::mma::load_run<{_WIDTH}>({place});")
@@ -94,17 +94,21 @@ class RunPrinter:
             each = self._printer(lines, "(n.flat + j)", packs)
             each.allow_fast(self._roots())
             for store in self._stores:
-                with each.computing(store.nodes or nodes):
+                with each.mark_nodes(store.nodes or nodes):
                     self._element(each, store, outs.get(store.buffer))
         for store in self._stores:
             if store.buffer in outs:
-                with printer.computing(store.nodes or nodes):
-                    place = f"{self._memory[store.buffer].pointer} + ({printer.place(store)})"
+                with printer.mark_nodes(store.nodes or nodes):
+                    place = (
+                        f"{self._memory[store.buffer].pointer} + ({printer.store_offset(store)})"
+                    )
                     lines.add(f"kiln::mma::store_run({place}, {outs[store.buffer]});")
         return str(lines)
 
     def _roots(self) -> list[Root]:
-        return [stored(one.value, self._memory[one.buffer].buffer.dtype) for one in self._stores]
+        return [
+            store_root(one.value, self._memory[one.buffer].buffer.dtype) for one in self._stores
+        ]
 
     def _element(self, printer: ValuePrinter, store: Store, out: str | None) -> None:
         if out is None:
@@ -127,18 +131,18 @@ class RunPrinter:
             prefix="tmp" if packs is not None else "at",
         )
 
-    def _run_of(self, load: Load) -> _Run | None:
-        if any(self._moves(part) for part in load.indirect):
+    def _run_of(self, load: Load) -> _VectorAccess | None:
+        if any(self._varies_by_column(part) for part in load.indirect):
             return None
         return self._run(load.buffer, load.index[0])
 
-    def _moves(self, part: Indirect) -> bool:
+    def _varies_by_column(self, part: Indirect) -> bool:
         return any(
             isinstance(read, Load) and self._column in read.index[0].free_symbols
             for read in walk(part.value)
         )
 
-    def _run(self, buffer: str, offset: Expr) -> _Run | None:
+    def _run(self, buffer: str, offset: Expr) -> _VectorAccess | None:
         """Where the offset is the column and multiples of steps: what these are."""
         rest = sympy.expand(offset - self._column)
         if self._column in rest.free_symbols:
@@ -153,7 +157,7 @@ class RunPrinter:
             if not found:
                 return None
             steps.append(found[0])
-        return _Run(buffer, tuple(dict.fromkeys(steps)))
+        return _VectorAccess(buffer, tuple(dict.fromkeys(steps)))
 
     def _is_step(self, part: Expr) -> bool:
         """An argument or a number: the kernel's indices have texts of their own that vary."""
@@ -163,12 +167,12 @@ class RunPrinter:
         return text.startswith("p.")
 
 
-def _always_read(value: Value) -> Iterator[Load]:
+def _unconditional_loads(value: Value) -> Iterator[Load]:
     """Reads that do not stand under a condition."""
     if isinstance(value, Load):
         yield value
     if isinstance(value, Masked):
-        yield from _always_read(value.condition)
+        yield from _unconditional_loads(value.condition)
         return
     for child in children(value):
-        yield from _always_read(child)
+        yield from _unconditional_loads(child)

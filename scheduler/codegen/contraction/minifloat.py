@@ -16,18 +16,18 @@ from scheduler.ir.values import Cast
 _AS_F16 = (DType.F8E4M3FN, DType.F8E4M3FNUZ)
 
 
-def wider(dtype: DType) -> DType:
+def upcast_dtype(dtype: DType) -> DType:
     """The type that has every number of the format, and the fastest conversion."""
     return DType.F16 if dtype in _AS_F16 else DType.BF16
 
 
-def widened(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+def upcast_operands(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
     """With operands of 8-bit floats converted; others as they are."""
-    return tuple(map(_widened, members))
+    return tuple(map(_upcast_member, members))
 
 
-def _widened(member: Contraction) -> Contraction:
+def _upcast_member(member: Contraction) -> Contraction:
     if not member.a.dtype.is_float8:
         return member
-    to = wider(member.a.dtype)
+    to = upcast_dtype(member.a.dtype)
     return replace(member, a=Cast(member.a, to), b=Cast(member.b, to))

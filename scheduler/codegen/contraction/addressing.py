@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.contraction.indices import IndexGroup, collapsed
+from scheduler.codegen.contraction.indices import IndexGroup, collapsed_stride
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
@@ -31,12 +31,12 @@ class Bound:
 
     row: Expr
     step: Expr
-    least: bool
+    nonnegative: bool
     limit: Expr | None
 
 
 @dataclass(frozen=True)
-class Steps:
+class Addressing:
     """``flat``: along k an element moves by one stride of the flat index.
 
     Else ``inner`` is how many elements the innermost axis of k has, within which it moves by one
@@ -49,12 +49,12 @@ class Steps:
     bounds: tuple[Bound, ...]
     flat: bool
     inner: int | None
-    narrow: bool
+    is_32_bit: bool
     low_row: Expr
     low_step: Expr
 
 
-def steps_of(operand: Operand, sizes: Ranges) -> Steps | None:
+def analyse_addressing(operand: Operand, sizes: Ranges) -> Addressing | None:
     """None where the operand is computed, or its mask is more than bounds of such sums."""
     form = operand.form
     if operand.load is None or form is None:
@@ -70,17 +70,17 @@ def steps_of(operand: Operand, sizes: Ranges) -> Steps | None:
     ends = {var: bounds(span, sizes) for var, span in spans.items()}
     reach = sum(max(abs(low), abs(high)) for low, high in ends.values())
     signed = all(low >= 0 or high <= 0 for low, high in ends.values())
-    return Steps(
+    return Addressing(
         tests,
-        collapsed(form, operand.k) is not None and all(test.step == 0 for test in tests),
-        _inner(operand.k, tests),
-        signed and (reach + 16) * operand.memory.itemsize <= MAX_OFFSET_BYTES,
-        _least(operand.row, spans, ends),
-        _least(operand.k, spans, ends),
+        collapsed_stride(form, operand.k) is not None and all(test.step == 0 for test in tests),
+        _inner_extent(operand.k, tests),
+        signed and (reach + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES,
+        _lowest_offset(operand.row, spans, ends),
+        _lowest_offset(operand.k, spans, ends),
     )
 
 
-def fits(operand: Operand, sizes: Ranges) -> bool:
+def has_32_bit_offsets(operand: Operand, sizes: Ranges) -> bool:
     """Whether every element's offset from the first one, all axes taken, is one of 0 to 2 GiB."""
     form = operand.form
     if form is None:
@@ -88,18 +88,18 @@ def fits(operand: Operand, sizes: Ranges) -> bool:
     axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
     ends = [bounds(form.at(axis.var) * (axis.size - 1), sizes) for axis in axes]
     reach = sum(high for _, high in ends)
-    within = (reach + 16) * operand.memory.itemsize <= MAX_OFFSET_BYTES
+    within = (reach + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES
     return within and all(low >= 0 for low, _ in ends)
 
 
-def _inner(k: IndexGroup, tests: tuple[Bound, ...]) -> int | None:
+def _inner_extent(k: IndexGroup, tests: tuple[Bound, ...]) -> int | None:
     inner = k.innermost
     if len(k.axes) == 1 or inner is None or not inner.size.is_Integer:
         return None  # a size that only an argument says
     return None if any(inner.var in test.step.free_symbols for test in tests) else int(inner.size)
 
 
-def _least(
+def _lowest_offset(
     group: IndexGroup,
     spans: Mapping[sympy.Symbol, Expr],
     ends: Mapping[sympy.Symbol, tuple[float, float]],
@@ -114,7 +114,7 @@ def _bounds(operand: Operand) -> tuple[Bound, ...] | None:
     variables = step_axes | {axis.var for axis in (*operand.batch.axes, *operand.row.axes)}
     found: dict[Expr, Bound] = {}
     for part in _conjuncts(operand.condition):
-        compared = _compared(part, variables)
+        compared = _parse_comparison(part, variables)
         if compared is None:
             return None
         value, limit = compared
@@ -129,7 +129,7 @@ def _bounds(operand: Operand) -> tuple[Bound, ...] | None:
         found[value] = Bound(
             row + form.rest,
             step,
-            limit is None or (before is not None and before.least),
+            limit is None or (before is not None and before.nonnegative),
             limit if limit is not None else before.limit if before else None,
         )
     return tuple(found.values())
@@ -145,7 +145,9 @@ def _conjuncts(value: Value) -> list[Value]:
     return [value]
 
 
-def _compared(value: Value, variables: set[sympy.Symbol]) -> tuple[Expr, Expr | None] | None:
+def _parse_comparison(
+    value: Value, variables: set[sympy.Symbol]
+) -> tuple[Expr, Expr | None] | None:
     """What ``>= 0`` or ``< limit`` says: the expression, and the limit or None."""
     if not isinstance(value, Call) or value.op not in ("ge", "lt"):
         return None

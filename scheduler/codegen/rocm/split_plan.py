@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.codegen.rocm.reduction_body import SharedBody, Shares
+from scheduler.codegen.rocm.split_body import Split, SplitBody
 from scheduler.codegen.rocm.stages import Stage
 
 _GATHERING_LANES, _MOST_GATHERING = 16, 64
@@ -17,7 +17,7 @@ _GATHERED = 8  # parts of a row that a thread combines
 
 
 @dataclass(frozen=True)
-class Function:
+class DeviceFunction:
     """A device function: ``before`` are the stages whose results it takes from the workspace (the
     last one's rows are not stored yet), ``own`` those that it goes through itself, and whether
     their sums are left to the next one. One that ``totals`` only combines parts for the others."""
@@ -55,28 +55,28 @@ class Function:
         return bool(self.before) and not self.loops
 
 
-def functions(stages: Sequence[Stage], shares: Shares) -> tuple[Function, ...]:
+def plan_functions(stages: Sequence[Stage], shares: Split) -> tuple[DeviceFunction, ...]:
     """What each launch does: with one block a row all of it, otherwise up to the next sums.
 
     Every block of the next launch combines the parts of its rows, which of columns would be as
     much to read as the columns themselves: theirs are combined by a launch in between.
     """
     if shares.split == 1:
-        return (Function((), tuple(stages), saves=False),)
-    found: list[Function] = []
+        return (DeviceFunction((), tuple(stages), saves=False),)
+    found: list[DeviceFunction] = []
     done = 0
     for position, stage in enumerate(stages):
         if stage.reductions:
             own = tuple(stages[done : position + 1])
-            found.append(Function(tuple(stages[:done]), own, saves=True))
+            found.append(DeviceFunction(tuple(stages[:done]), own, saves=True))
             done = position + 1
             if shares.columns and any(later.loop for later in stages[done:]):
-                found.append(Function((stage,), (), saves=False, totals=True))
-    found.append(Function(tuple(stages[:done]), tuple(stages[done:]), saves=False))
+                found.append(DeviceFunction((stage,), (), saves=False, totals=True))
+    found.append(DeviceFunction(tuple(stages[:done]), tuple(stages[done:]), saves=False))
     return tuple(found)
 
 
-def gathering(shares: Shares) -> Shares:
+def gather_split(shares: Split) -> Split:
     """Of a launch that only combines parts: a few for each thread."""
     if shares.columns:
         lanes = max(min(_GATHERING_LANES, shares.split), min(_MOST_GATHERING, shares.split // 8))
@@ -85,7 +85,7 @@ def gathering(shares: Shares) -> Shares:
     return replace(shares, vector=1, lanes=lanes)
 
 
-def statements(body: SharedBody, function: Function) -> None:
+def print_function(body: SplitBody, function: DeviceFunction) -> None:
     """Has ``body`` print what a device function does."""
     body.outer()
     if function.totals:

@@ -4,8 +4,8 @@ default only; tuning measures."""
 from __future__ import annotations
 
 from scheduler.arithmetic import ceil_div
-from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tiles_of, waves_along_m
-from scheduler.codegen.rocm.gemm_costs import ISSUED, partial_sums
+from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem, tile_count, waves_along_m
+from scheduler.codegen.rocm.gemm_costs import ISSUE_SHARE, partial_sums
 
 # Fitted to what an H200 took for bf16 at 4096x4096x4096,
 # 1024x1024x1024 and 16x14336x4096 and for f32 at 2048x2048x2048; nanoseconds.
@@ -25,7 +25,7 @@ _UNDER_WAY = 64 * 1024  # bytes that an SM has asked for, at that rate (measured
 _COPIED_BYTES_PER_NS = 5000.0  # from L2, of all SMs: to be measured, 6100 was reached at most
 
 
-def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes: int) -> float:
+def estimate_async_gemm(config: GemmConfig, problem: GemmProblem, shared_bytes: int) -> float:
     """Nanoseconds of the whole product on an SM's ``shared_bytes``, roughly.
 
     Rounds of blocks over the SMs, times k, times the most of: what a warp waits for itself, and
@@ -38,7 +38,7 @@ def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes:
         shared_bytes // config.lds_bytes(problem.element),
         _REGISTERS // (registers * config.threads),
     )
-    tiles = tiles_of(config, problem)
+    tiles = tile_count(config, problem)
     blocks = config.stream_k or tiles * config.split_k
     if not tiles:
         return 0.0
@@ -68,7 +68,7 @@ def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes:
     copied = blocks * k * (config.block_m + config.block_n) * problem.element.itemsize
     read = given / read_rate
     time = max(computed, read, copied / _COPIED_BYTES_PER_NS)
-    time += ISSUED * read  # of equals, the one that has more under way
+    time += ISSUE_SHARE * read  # of equals, the one that has more under way
     partial = partial_sums(config, problem)
     if not partial:
         return time

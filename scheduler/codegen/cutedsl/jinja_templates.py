@@ -11,12 +11,12 @@ from pathlib import Path
 
 from jinja2 import Template
 
-from scheduler.codegen.texts import compiled
+from scheduler.codegen.jinja_env import load_template
 
 
-def kernel_text(name: str) -> Template:
+def kernel_template(name: str) -> Template:
     """The compiled template ``<name>.py.jinja``; a name that it does not get is an error."""
-    return compiled(Path(__file__).parent, f"{name}.py.jinja")
+    return load_template(Path(__file__).parent, f"{name}.py.jinja")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def device_functions(code: str) -> str:
 
 @lru_cache(maxsize=1)
 def _device_functions() -> Mapping[str, _DeviceFunction]:
-    text = kernel_text("device_functions").render()
+    text = kernel_template("device_functions").render()
     found = [part for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)]
     names = frozenset(part.name for part in found)
     functions = {}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.stages import Stage, SumOfExponentials, in_fewer_loops
+from scheduler.codegen.rocm.stages import Stage, SumOfExponentials, fuse_stages
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Call, Load
@@ -25,13 +25,13 @@ _TYPES = (DType.F32, DType.F64)
 _STEPS, _COLUMN_STEPS = 8, 4
 
 
-def exponentials_in_one_loop(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+def fuse_exponentials(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages, with each loop of one sum of exponentials done in the loop before it, which finds
     the greatest of the same elements."""
-    return in_fewer_loops(stages, _together)
+    return fuse_stages(stages, _fuse_pair)
 
 
-def _together(before: Stage, stage: Stage) -> Stage | None:
+def _fuse_pair(before: Stage, stage: Stage) -> Stage | None:
     if len(stage.loop) != 1 or before.points:
         return None
     (statement,) = stage.loop
@@ -69,18 +69,18 @@ def _shifted_power(statement: Statement) -> tuple[Call, Call, Load] | None:
     return (power, distance, point) if isinstance(point, Load) else None
 
 
-def pair(statement: Statement, *, fast: bool) -> tuple[str, str]:
+def pair_op(statement: Statement, *, fast: bool) -> tuple[str, str]:
     """The operation that combines what two sets of elements have, and the type of that, in C++."""
     held = statement.accumulate.compute_dtype.cpp + (", true" if fast else "")
     return f"kiln::JoinExponentials<{held}>", f"kiln::Exponentials<{held}>"
 
 
-def pairs_of(stage: Stage, accumulators: Mapping[str, str]) -> dict[str, Statement]:
+def exponential_pairs(stage: Stage, accumulators: Mapping[str, str]) -> dict[str, Statement]:
     """The stage's sums of exponentials by the names of their ``accumulators``."""
     return {accumulators[s.name]: s for s in stage.reductions if s.name in stage.exponentials}
 
 
-def adds_element(statement: Statement, name: str, text: str, at: str, place: str) -> str:
+def add_element(statement: Statement, name: str, text: str, at: str, place: str) -> str:
     """The statement by which a pair takes in the element ``text``: that of the column ``at`` where
     it has several. With a ``place`` it is put there, among others that are taken in together."""
     element = convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
@@ -88,7 +88,7 @@ def adds_element(statement: Statement, name: str, text: str, at: str, place: str
 
 
 @contextmanager
-def together(
+def batched_elements(
     lines: Lines, pairs: Mapping[str, Statement], count: str, *, columns: bool = False
 ) -> Iterator[None]:
     """Lines inside put ``count`` elements where the ``pairs``, by their names, take them all in."""
@@ -106,7 +106,7 @@ def together(
 
 
 @contextmanager
-def steps_together(
+def batched_steps(
     lines: Lines, pairs: Mapping[str, Statement], begin: str, first: str, *, columns: bool = False
 ) -> Iterator[None]:
     """Lines inside are one step, ``rindex``, of some that the ``pairs`` take in together; from
@@ -116,7 +116,7 @@ def steps_together(
     more = f"rend - {begin} > {steps - 1} * kLanes"
     with (
         lines.block(f"for (; {more}; {begin} += {steps} * kLanes)"),
-        together(lines, pairs, str(steps), columns=columns),
+        batched_elements(lines, pairs, str(steps), columns=columns),
     ):
         lines.add("#pragma unroll", ())
         with lines.block(f"for (int k = 0; k < {steps}; ++k)"):

@@ -18,13 +18,13 @@ from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis
 
 
-def lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
+def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
     """The offset that says where packs of ``width`` steps along ``axis`` begin: that with which
     most others move, first of all those that are not the same for all rows. None where nothing can
     be cut: there must be one inner axis alone."""
     if nest.inner != (axis,) or width == 1:
         return None
-    runs = [access for access in nest.accesses if _is_run(nest, access, axis)]
+    runs = [access for access in nest.accesses if _is_contiguous(nest, access, axis)]
     found = {access.offset.expr(): access for access in runs}
     if not found:
         return None
@@ -37,15 +37,15 @@ def lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
         return moves, sum(
             counts[expr]
             for expr, other in found.items()
-            if moves_with(nest, other, offset, axis, width)
+            if is_aligned_with(nest, other, offset, axis, width)
         )
 
     return max(found.values(), key=gain).offset
 
 
-def moves_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, width: int) -> bool:
+def is_aligned_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, width: int) -> bool:
     """Whether an access is aligned at the same steps of ``axis`` as ``lead``, in every row."""
-    if not _is_run(nest, access, axis):
+    if not _is_contiguous(nest, access, axis):
         return False
     others = {*access.offset.coefficients, *lead.coefficients} - {axis.var}
     differences = [access.offset.at(var) - lead.at(var) for var in others]
@@ -53,12 +53,12 @@ def moves_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, width: 
     return all(is_multiple(sympy.expand(part), width) for part in differences)
 
 
-def at_first_step(lead: Affine, axis: Axis) -> Expr:
+def row_start(lead: Affine, axis: Axis) -> Expr:
     """Where in memory a row's first step along ``axis`` is."""
     return lead.expr().xreplace({axis.var: sympy.Integer(0)})
 
 
-def _is_run(nest: LoopNest, access: Access, axis: Axis) -> bool:
+def _is_contiguous(nest: LoopNest, access: Access, axis: Axis) -> bool:
     """Whether neighbouring steps are neighbours in memory, at a place that sizes and rows tell."""
     inside = access.buffer in nest.inputs or access.buffer in nest.outputs
     if access.masked or not inside or access.offset.step(axis.var) != 1:

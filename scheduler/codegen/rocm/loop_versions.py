@@ -10,22 +10,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Way:
+class LoopVersion:
     """A thread takes ``vector`` neighbouring steps at a time. What it reads more than once stays in
     registers if it does so ``steps`` times at most; 0 where it reads it again. With ``cut`` rows
     begin anywhere: packs begin where memory is aligned, and what is left of a row before and behind
-    them is taken one by one (``loops/cutting.py``)."""
+    them is taken one by one (``loops/alignment.py``)."""
 
     vector: int = 1
     steps: int = 0
     cut: bool = False
 
 
-Choice: TypeAlias = tuple[Sequence[str], T]
+Guarded: TypeAlias = tuple[Sequence[str], T]
 """A way, with all the conditions under which it is taken unless one before it is."""
 
 
-def branches(choices: Sequence[Choice[T]], body: Callable[[T, int], str]) -> str:
+def print_versions(choices: Sequence[Guarded[T]], body: Callable[[T, int], str]) -> str:
     """The statements of the first way whose conditions hold; the last one has none. ``body`` gives
     those of a way, at an indentation."""
     _, way = choices[-1]
