@@ -16,8 +16,8 @@ from typing import IO
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 
-from scheduler.files import Content, disk_errors, write_whole
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
+from scheduler.files import Content, disk_errors, write_atomic
 
 #: How the name of a compressed file ends; the digest is that of what was compressed.
 COMPRESSED = ".gz"
@@ -120,7 +120,7 @@ def _put(path: str, content: Content) -> None:
     place = in_folder(path)
     if place is not None:
         with disk_errors("artifacts", Path(default_storage.path(""))):
-            write_whole(place, content)
+            write_atomic(place, content)
         return
     if isinstance(content, bytes):
         stored: File[bytes] = ContentFile(content)

@@ -11,20 +11,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 
 #: How an unfinished file's name ends; one that is old was left by a process that was killed.
-PART = ".part"
+PARTIAL_SUFFIX = ".part"
 
 #: What a machine may lack for a while.
-LACKS = frozenset(
+TRANSIENT_ERRNOS = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EAGAIN),
         *(errno.EMFILE, errno.ENFILE),
     }
 )
 
-_PIECE = 1 << 20  # bytes copied at a time
+_CHUNK_BYTES = 1 << 20  # bytes copied at a time
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_WRITABLE = (errno.EACCES, errno.EROFS, errno.EPERM)
 
@@ -33,7 +33,7 @@ Content: TypeAlias = bytes | IO[bytes]
 """Bytes, or an open file from its beginning, which is copied a piece at a time."""
 
 
-def write_whole(path: Path, data: Content) -> None:
+def write_atomic(path: Path, data: Content) -> None:
     """Write beside the path, to the disk, and rename: what was there before stays until then.
 
     Makes the folder. Raises ``OSError`` and leaves nothing behind where there is no room.
@@ -41,15 +41,15 @@ def write_whole(path: Path, data: Content) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if not _write_nameless(folder, path.name, data):
-            _write_beside(path, data)
+        if not _write_tmpfile(folder, path.name, data):
+            _write_and_rename(path, data)
         with suppress(OSError):  # a file system that cannot
             os.fsync(folder)
     finally:
         os.close(folder)
 
 
-def _write_nameless(folder: int, name: str, data: Content) -> bool:
+def _write_tmpfile(folder: int, name: str, data: Content) -> bool:
     """Write a file that has no name until it is whole: nothing is left of it where the process is
     killed. False where there is such a file already, or the file system has no such files."""
     try:
@@ -70,8 +70,10 @@ def _write_nameless(folder: int, name: str, data: Content) -> bool:
     return True
 
 
-def _write_beside(path: Path, data: Content) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=PART)
+def _write_and_rename(path: Path, data: Content) -> None:
+    descriptor, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name[:80]}.", suffix=PARTIAL_SUFFIX
+    )
     part = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -87,7 +89,7 @@ def _fill(file: IO[bytes], data: Content) -> None:
         file.write(data)
     else:
         data.seek(0)
-        shutil.copyfileobj(data, file, _PIECE)
+        shutil.copyfileobj(data, file, _CHUNK_BYTES)
     file.flush()
     os.fchmod(file.fileno(), 0o644)
     os.fsync(file.fileno())

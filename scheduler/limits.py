@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Allowance:
+class FuelLimit:
     """Steps that a stage may take: some for any graph, and more for each of its parts, so that
     its time grows with the graph and no faster; and never more than ``most``."""
 
-    least: int
-    each: int
-    most: int = 20_000_000
+    base: int
+    per_part: int
+    cap: int = 20_000_000
 
-    def of(self, parts: int) -> int:
-        return min(self.least + self.each * parts, self.most)
+    def for_parts(self, parts: int) -> int:
+        return min(self.base + self.per_part * parts, self.cap)
 
 
 # ---- the file (frontends)
 MAX_FILE_BYTES = 64 << 30  # weights may be in the file; they are not read
 MAX_DIRECTORY_BYTES = 32 << 20  # of the zip's table of members
 MAX_JSON_BYTES = 256 << 20
-MAX_JSON_PARTS = 12_000_000  # objects, lists and commas: what a parsed document costs in memory
+MAX_JSON_TOKENS = 12_000_000  # objects, lists and commas: what a parsed document costs in memory
 MAX_RATIO = 400  # unpacked to packed, for members above ``RATIO_FREE_BYTES``
 RATIO_FREE_BYTES = 1 << 20
 
@@ -51,7 +51,7 @@ INT64_END = 1 << 63  # sizes, strides, elements and bytes of a tensor are below 
 
 # ---- one expression (ir/index/parser.py), and its parts multiplied out (ir/index/polynomial.py)
 MAX_EXPRESSION_TEXT = 20_000  # characters
-MAX_EXPRESSION_PARTS = 2_000  # operators, numbers and names
+MAX_EXPRESSION_TOKENS = 2_000  # operators, numbers and names
 MAX_EXPRESSION_DEPTH = 100
 MAX_BITS = 256  # of an integer in it: sizes have 63
 MAX_EXPONENT = 16
@@ -63,7 +63,7 @@ MAX_EXPRESSIONS_TEXT = 4 << 20  # characters of all different expressions of one
 MAX_VIEWS = 64  # of views on the way to a value; then it is stored
 
 # ---- the reference (ir/reference): what an op makes of few elements
-MAX_MADE = 1 << 28  # elements of a result that an argument's number decides
+MAX_RESULT_ELEMENTS = 1 << 28  # elements of a result that an argument's number decides
 
 # ---- higher-order ops (lowering/higher_order.py, ir/reference/higher_order.py)
 MAX_UNROLLED_STEPS = 64  # of a scan that becomes kernels, one step after the other
@@ -72,8 +72,8 @@ MAX_UNROLLED_NODES = 2_000  # steps times nodes of its body
 MAX_ITERATIONS = 100_000  # steps of any loop that is run, by kernels or the reference
 
 # ---- work, in steps (steps.py): ten to a hundred times what the samples take
-READING_STEPS = Allowance(300_000, 500)  # for each node
-LOWERING_STEPS = Allowance(300_000, 2_000)  # for each node
-SCHEDULING_STEPS = Allowance(300_000, 2_000)  # for each operation
-RENDERING_STEPS = 300_000  # all candidates of one kernel
-PROBLEM_STEPS = 300_000  # of one kernel
+PARSE_FUEL = FuelLimit(300_000, 500)  # for each node
+LOWERING_FUEL = FuelLimit(300_000, 2_000)  # for each node
+SCHEDULING_FUEL = FuelLimit(300_000, 2_000)  # for each operation
+RENDERING_FUEL = 300_000  # all candidates of one kernel
+PROBLEM_FUEL = 300_000  # of one kernel

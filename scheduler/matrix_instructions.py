@@ -32,7 +32,7 @@ class Digit:
     modulus: int
     stride: int
 
-    def at(self, lane: int, value: int) -> int:
+    def evaluate(self, lane: int, value: int) -> int:
         number = lane if self.source == "lane" else value
         return self.stride * (number // self.divisor % self.modulus)
 
@@ -48,10 +48,10 @@ class Layout:
     row: Coordinate
     column: Coordinate
 
-    def at(self, lane: int, value: int) -> tuple[int, int]:
+    def evaluate(self, lane: int, value: int) -> tuple[int, int]:
         return (
-            sum(digit.at(lane, value) for digit in self.row),
-            sum(digit.at(lane, value) for digit in self.column),
+            sum(digit.evaluate(lane, value) for digit in self.row),
+            sum(digit.evaluate(lane, value) for digit in self.column),
         )
 
     @property
@@ -97,12 +97,12 @@ class MatrixInstruction:
         return self.name.partition("_")[0]
 
     @property
-    def held(self) -> str:
+    def register_type(self) -> str:
         """The label of the dtype that registers of A and B hold."""
-        return "f32" if self.serves == "tf32" else self.element
+        return "f32" if self.compute_type == "tf32" else self.element
 
     @property
-    def serves(self) -> str:
+    def compute_type(self) -> str:
         """What it is chosen by: its element, or "tf32" for f32 that may be rounded."""
         return "tf32" if self.element == "xf32" else self.element
 
@@ -126,7 +126,7 @@ class MatrixInstruction:
         """Different columns of D that a lane has values in. Its value v is in row v //
         ``d_columns`` and column v % ``d_columns`` of its own; ``ValueError`` for a layout that
         has its values in another order."""
-        places = [self.d.at(0, value) for value in range(self.d_values)]
+        places = [self.d.evaluate(0, value) for value in range(self.d_values)]
         rows = list(dict.fromkeys(row for row, _ in places))
         columns = list(dict.fromkeys(column for _, column in places))
         if places != [(row, column) for row in rows for column in columns]:
@@ -136,7 +136,7 @@ class MatrixInstruction:
     @cached_property
     def a_rows(self) -> int:
         """Different rows of A that a lane has values in; of each it has the same k."""
-        return len({self.a.at(0, value)[0] for value in range(self.a_values)})
+        return len({self.a.evaluate(0, value)[0] for value in range(self.a_values)})
 
     @property
     def repeats(self) -> int:
@@ -153,10 +153,10 @@ class MatrixInstruction:
 def select(processor: str, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
     """The instruction with ``m`` rows that takes the most of k at once, or None: the dtype's
     products are then plain FMA on that processor. "tf32": f32 that may be rounded."""
-    return _best(of_processor(processor), element, m)
+    return _best(processor_instructions(processor), element, m)
 
 
-def of_processor(processor: str) -> tuple[MatrixInstruction, ...]:
+def processor_instructions(processor: str) -> tuple[MatrixInstruction, ...]:
     """All that a GPU (or every GPU of a generation) has, in the table's order."""
     generation = f"gfx{processor.removeprefix('gfx')[:-2]}"
     return tuple(
@@ -164,9 +164,9 @@ def of_processor(processor: str) -> tuple[MatrixInstruction, ...]:
     )
 
 
-def selected(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
+def best_instructions(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
     """Of one GPU's instructions those that serve an element type and number of rows."""
-    kinds = dict.fromkeys((one.serves, one.m) for one in instructions)
+    kinds = dict.fromkeys((one.compute_type, one.m) for one in instructions)
     found = (_best(instructions, element, m) for element, m in kinds)
     return tuple(one for one in found if one is not None)
 
@@ -174,7 +174,7 @@ def selected(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstructi
 def _best(
     instructions: Sequence[MatrixInstruction], element: str, m: int
 ) -> MatrixInstruction | None:
-    serving = (one for one in instructions if (one.serves, one.m) == (element, m))
+    serving = (one for one in instructions if (one.compute_type, one.m) == (element, m))
     return max(serving, key=lambda one: one.k, default=None)
 
 
@@ -187,7 +187,7 @@ _XF32 = ("gfx942",)  # LLVM's feature xf32-insts
 _CDNA4 = ("gfx950",)
 _RDNA3 = ("gfx11",)
 _RDNA4 = ("gfx12",)
-_SUMS = {"f64": "f64", "i8": "i32"}  # of the others in f32
+_ACCUMULATORS = {"f64": "f64", "i8": "i32"}  # of the others in f32
 _SM80 = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
@@ -214,7 +214,7 @@ def _mfma(
     groups = 64 // size  # of lanes, each with all columns
     a = _operand(size, 64, k // groups)
     if call in ("fp8", "bf8"):
-        a = _two_runs(size, k)
+        a = _split_operand(size, k)
     double = element == "f64"
     run = 1 if double else 4  # rows that lie in a lane's neighbouring values
     values = size * size // 64
@@ -229,7 +229,7 @@ def _mfma(
     return MatrixInstruction(
         f"mfma_{name}",
         processors,
-        *(size, size, k, 64, element, _SUMS.get(element, "f32")),
+        *(size, size, k, 64, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
         source=document,
         call=call,
@@ -238,7 +238,7 @@ def _mfma(
     )
 
 
-def _two_runs(size: int, k: int) -> Layout:
+def _split_operand(size: int, k: int) -> Layout:
     """Of A where a lane's 32 values of 8 bits lie in two runs, each beside the other lanes'."""
     groups = 64 // size
     return Layout(
@@ -263,7 +263,7 @@ def _wmma(name: str, element: str, generation: int, call: Call = "0") -> MatrixI
     return MatrixInstruction(
         f"wmma_{name}",
         _RDNA3 if third else _RDNA4,
-        *(16, 16, 16, 32, element, _SUMS.get(element, "f32")),
+        *(16, 16, 16, 32, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
         source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
         copies=2 if third else 1,

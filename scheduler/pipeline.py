@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from scheduler.build.cache import CodeCache
-from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build
-from scheduler.build.parallel import Progress, Request, build_all
-from scheduler.build.process import Cancellation
+from scheduler.build.parallel import BuildProgress, BuildRequest, build_all
 from scheduler.build.toolchains import ToolchainFor
-from scheduler.bundle.loops import Loops
-from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest, Times
+from scheduler.bundle.loop_entries import LoopCollector
+from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest, TimeSource
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, Choice, ChoiceSource, KernelCall, RenderedKernel
 from scheduler.codegen.scheduling import BaseScheduling, scheduling_for
+from scheduler.cpu_count import usable_cpus
+from scheduler.errors import Rejected
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
@@ -29,19 +30,18 @@ from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.ir.operations import Extern, GroupKind, Lowered
 from scheduler.ir.serialize import with_digest
 from scheduler.lowering import lower as lower_graph
-from scheduler.outcome import Rejected
-from scheduler.processors import usable_processors
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import Target
 
 
 @dataclass(frozen=True)
-class NotMade:
+class NotGenerated:
     """The name of a kernel that was selected and that the generator does not make any more."""
 
     kernel: str
 
 
-Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | NotMade | None]
+Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | NotGenerated | None]
 """Which candidate serves a node; None and ``NotMade`` leave it to the template's default."""
 
 Bucket: TypeAlias = tuple[str, int, Chooser]
@@ -49,7 +49,7 @@ Bucket: TypeAlias = tuple[str, int, Chooser]
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedCode:
     """All code of a schedule, before anything is compiled.
 
     ``calls`` are in execution order, ``chosen`` maps each scheduler node to its candidate, and
@@ -80,7 +80,7 @@ def load(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     return pt2.read(path, name, model_name)
 
 
-def rebind(graph: Graph, given: Mapping[str, int]) -> Graph:
+def with_hints(graph: Graph, given: Mapping[str, int]) -> Graph:
     """The graph with these values as its symbols' hints, which choose the configurations."""
     symbols = {
         name: replace(symbol, hint=given.get(name, symbol.hint))
@@ -123,7 +123,7 @@ def generate(
     chosen_by: ChosenBy | None = None,
     *,
     any_language: bool = False,
-) -> Generated:
+) -> GeneratedCode:
     """Render the kernel of every scheduler node: the chosen candidate, else the default.
 
     ``buckets``, the smallest first, add the kernels that serve smaller sizes where they differ.
@@ -133,7 +133,7 @@ def generate(
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
     chosen: dict[str, TemplateCaller] = {}
-    loops = Loops()
+    loops = LoopCollector()
     for node in plan.nodes:
         if node.kind is GroupKind.LOOP:
             loops.note(node.members[0], (len(calls), len(externs)))
@@ -141,16 +141,16 @@ def generate(
         if node.kind is GroupKind.EXTERN:
             externs += [_extern(extern, plan.lowered, len(calls)) for extern in node.externs]
             continue
-        chosen[node.name], choice = _chosen(backend, node, choose, chosen_by)
+        chosen[node.name], choice = _choose_kernel(backend, node, choose, chosen_by)
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
         calls.append(replace(call, variants=_variants(backend, node, call, buckets, chosen_by)))
-    return Generated(
+    return GeneratedCode(
         *(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by),
         loops=loops.entries,
     )
 
 
-def _chosen(
+def _choose_kernel(
     backend: BaseScheduling,
     node: SchedulerNode,
     choose: Chooser | None,
@@ -161,7 +161,7 @@ def _chosen(
         return backend.default(node), None
     found = choose(node)
     if isinstance(found, TemplateCaller):
-        is_modelled = chosen_by is not None and chosen_by.times is Times.MODELLED
+        is_modelled = chosen_by is not None and chosen_by.times is TimeSource.MODELLED
         return found, Choice(ChoiceSource.MODELLED if is_modelled else ChoiceSource.SELECTED)
     not_made = found.kernel if found is not None else ""
     return backend.default(node), Choice(ChoiceSource.DEFAULT, not_made)
@@ -179,17 +179,17 @@ def _variants(
     kept."""
     variants: list[CallVariant] = []
     for symbol, at_most, choose in buckets:
-        caller, choice = _chosen(backend, node, choose, chosen_by)
+        caller, choice = _choose_kernel(backend, node, choose, chosen_by)
         own = backend.codegen(node, caller)[1]
-        if variants and _says_no_more(variants[-1], own.kernel):
+        if variants and _is_redundant(variants[-1], own.kernel):
             variants.pop()
         variants.append(CallVariant(symbol, at_most, own.kernel, own.args, choice))
-    if variants and _says_no_more(variants[-1], call.kernel):
+    if variants and _is_redundant(variants[-1], call.kernel):
         variants.pop()
     return tuple(variants)
 
 
-def _says_no_more(variant: CallVariant, larger: str) -> bool:
+def _is_redundant(variant: CallVariant, larger: str) -> bool:
     """Whether the kernel of the next larger sizes is this one too."""
     return variant.kernel == larger and not (variant.choice and variant.choice.not_made)
 
@@ -200,15 +200,15 @@ def build_kernels(
     toolchain_for: ToolchainFor,
     cache: CodeCache,
     *,
-    flags: Flags = DEFAULT,
+    flags: Flags = DEFAULT_FLAGS,
     workers: int | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[BuildProgress], None] | None = None,
     cancellation: Cancellation | None = None,
 ) -> dict[tuple[str, str], Build | Rejected]:
     """Build every kernel for every target over the cores: results by (kernel, target)."""
     places = [(kernel, target) for kernel in kernels for target in targets]
     requests = [
-        Request(
+        BuildRequest(
             *(kernel.source, kernel.symbol, target),
             toolchain_for(target, kernel.source_file),
             flags,
@@ -216,7 +216,7 @@ def build_kernels(
         )
         for kernel, target in places
     ]
-    results = build_all(requests, cache, workers or usable_processors(), on_progress, cancellation)
+    results = build_all(requests, cache, workers or usable_cpus(), on_progress, cancellation)
     keys = [(kernel.name, target.name) for kernel, target in places]
     return dict(zip(keys, results, strict=True))
 

@@ -13,7 +13,7 @@ MAX_NAME = 200  # characters of a name inside a line
 MAX_COMMENT = 20_000  # characters of a line of a comment
 
 
-def shortened(text: str, most: int = MAX_NAME) -> str:
+def shorten(text: str, most: int = MAX_NAME) -> str:
     """The text itself, or of one of more than ``most`` characters its beginning and its end."""
     if len(text) <= most:
         return text
@@ -25,24 +25,24 @@ def one_line(text: str, most: int = MAX_LINE) -> str:
     """For errors, logs and tables: a line of at most ``most`` characters, in which everything that
     does not print (line ends, terminals' commands, marks that turn the direction) is spelled as
     in Python."""
-    kept = shortened(text, most)
+    kept = shorten(text, most)
     if kept.isprintable():
         return kept
-    return shortened("".join(map(_spelled, kept)), most)
+    return shorten("".join(map(_escape_char, kept)), most)
 
 
-def _spelled(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
 
 
-def lines(text: str) -> str:
+def escape_log(text: str) -> str:
     """For logs of other programs: line ends and tabs stay, what else does not print is spelled."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(char if char in "\n\t" else _spelled(char) for char in text)
+    return "".join(char if char in "\n\t" else _escape_char(char) for char in text)
 
 
-def comment(text: str, most: int = MAX_COMMENT) -> str:
+def escape_comment(text: str, most: int = MAX_COMMENT) -> str:
     r"""For a line of a comment, in C++ or Python: nothing in it ends the comment or continues it.
 
     That is no line end, no ``*/``, no trigraph, and no backslash at the end.
@@ -52,12 +52,12 @@ def comment(text: str, most: int = MAX_COMMENT) -> str:
     return f"{kept}." if kept.rstrip().endswith("\\") else kept
 
 
-def docstring(text: str, most: int = MAX_LINE) -> str:
+def escape_docstring(text: str, most: int = MAX_LINE) -> str:
     """For a line inside Python's triple quotes: a comment's without quotes and backslashes."""
-    return re.sub(r'["\\]', "'", comment(text, most))
+    return re.sub(r'["\\]', "'", escape_comment(text, most))
 
 
-def identifier(text: str) -> str:
+def to_identifier(text: str) -> str:
     """What a C or Python identifier can hold of it: ASCII letters, digits and ``_``, which may
     begin with a digit or be nothing at all. Several texts may have the same."""
     return re.sub(r"[^0-9A-Za-z_]", "_", text)

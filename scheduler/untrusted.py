@@ -1,7 +1,7 @@
 """A model's file that nobody has checked, read and tried out in processes of their own.
 
 Each has the file to read, nothing to write, no network, and limits of time and memory
-(``scheduler/fence``); it answers with one line of JSON. A file that takes it over its limits, or
+(``scheduler/sandbox``); it answers with one line of JSON. A file that takes it over its limits, or
 brings it down, is turned down in one line, and nothing else comes of it.
 """
 
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.build.asking import Child, ask
-from scheduler.build.process import Cancellation
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.sandbox.process import Cancellation
+from scheduler.sandbox.rpc import ChildProgram, call_child
 
 _EXTRACTED = "model.pt2"  # what a child leaves in its folder
-_CHILD = Child("scheduler.untrusted_child", "its reader", "be read", "a model")
+_CHILD = ChildProgram("scheduler.untrusted_child", "its reader", "be read", "a model")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _ask(
     """The child's answer; the file that it leaves in its folder becomes ``out``."""
     given = (what, str(limits.memory_bytes), str(limits.seconds), str(file.absolute()))
     with tempfile.TemporaryDirectory(prefix="kiln-read-") as folder:
-        answer = ask(
+        answer = call_child(
             *(_CHILD, (*given, *more)),
             name=file.name,
             folder=Path(folder),

@@ -20,13 +20,13 @@ from typing import Any
 
 from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
-from scheduler.fence import Fence, Limits
-from scheduler.fence.model import MIB
-from scheduler.fence.python import enter_python
+from scheduler.errors import UserError
 from scheduler.frontends.extract import extract_model
 from scheduler.frontends.mutations import writers
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import UserError
+from scheduler.sandbox import Limits, Sandbox
+from scheduler.sandbox.model import MIB
+from scheduler.sandbox.python import enter_python
 
 
 def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequence[str]) -> None:
@@ -36,11 +36,11 @@ def main(what: str, memory_bytes: int, seconds: float, file: Path, more: Sequenc
     limits = Limits(memory_bytes=memory_bytes, file_bytes=file_bytes, cpu_seconds=cpu_seconds)
     # The import of torch looks for a folder to write to.
     own = (Path.cwd(),) if what in ("torch", "extract") else ()
-    enter_python(Fence(read=(file,), write=own, limits=limits))
+    enter_python(Sandbox(read=(file,), write=own, limits=limits))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
-        answer: dict[str, Any] = {"ok": _WHAT[what](file, *more)}
+        answer: dict[str, Any] = {"ok": _COMMANDS[what](file, *more)}
     except UserError as error:
         answer = {"error": str(error)}
     except MemoryError:
@@ -68,7 +68,7 @@ def _extract(file: Path, model_name: str, out: str) -> dict[str, Any]:
     return {}
 
 
-def _try(file: Path, *names: str) -> dict[str, Any]:
+def _dry_run(file: Path, *names: str) -> dict[str, Any]:
     """All that preparing does: the schedule, and the default kernels' sources."""
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     generated = pipeline.generate(schedule, [targets.find(name) for name in names])
@@ -76,7 +76,7 @@ def _try(file: Path, *names: str) -> dict[str, Any]:
     return {}
 
 
-def _torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
+def _compare_torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
     """Compare outputs and writes with torch's, at the sizes given."""
     from scheduler.benchmark.torch_oracle import compare_with_torch  # noqa: PLC0415 -- seconds
 
@@ -84,11 +84,11 @@ def _torch(file: Path, seed: str, *sizes: str) -> list[dict[str, Any]]:
     return [asdict(finding) for finding in compare_with_torch(file, bindings, int(seed))]
 
 
-_WHAT: dict[str, Callable[..., Any]] = {
+_COMMANDS: dict[str, Callable[..., Any]] = {
     "read": _read,
     "extract": _extract,
-    "try": _try,
-    "torch": _torch,
+    "try": _dry_run,
+    "torch": _compare_torch,
 }
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-_BESIDE = Path(__file__).parents[1] / "pyproject.toml"
+_PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 @cache
@@ -16,7 +16,7 @@ def kiln_version() -> str:
     """Of the checkout that runs, whatever is installed beside it; else of the installed package;
     "" where neither says it."""
     with suppress(OSError, ValueError, KeyError):
-        project = tomllib.loads(_BESIDE.read_text("utf-8"))["project"]
+        project = tomllib.loads(_PYPROJECT.read_text("utf-8"))["project"]
         if project["name"] == "kiln":
             return str(project["version"])
     with suppress(PackageNotFoundError):

@@ -25,8 +25,8 @@ from codegen_app.config import env
 from codegen_app.postgres.memory import memory
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import bundled
-from scheduler.processors import usable_processors
+from scheduler.build.toolchains import bundled_clang
+from scheduler.cpu_count import usable_cpus
 from tests.support import databases
 from tests.support.caches import KEPT, MOST_BYTES
 
@@ -82,7 +82,7 @@ _BYTES_A_PROCESS = 2 << 30
 def pytest_xdist_auto_num_workers() -> int:
     """For ``-n auto``: one more than processors, as many tests wait for processes of their own."""
     room = max(1, memory() // _BYTES_A_PROCESS)
-    return min(usable_processors() + 1, room, _MOST_PROCESSES)
+    return min(usable_cpus() + 1, room, _MOST_PROCESSES)
 
 
 # Minutes by themselves, mostly waiting for processes: at the end of a run one of them would hold
@@ -122,7 +122,7 @@ def cache() -> CodeCache:
 @pytest.fixture(scope="session")
 def toolchain() -> Toolchain:
     """The bundled compiler."""
-    return bundled(KEPT)
+    return bundled_clang(KEPT)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from django.utils.crypto import constant_time_compare
 from joserfc.errors import JoseError
 
 from codegen_app.config.sign_in import Provider
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 COOKIE_S = 600

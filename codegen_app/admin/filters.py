@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from codegen_app.services.engine import served_names
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 
 if TYPE_CHECKING:
     _Filter = admin.SimpleListFilter

@@ -24,7 +24,7 @@ from codegen_app.models import (
 from codegen_app.selectors.pages.torch_comparison import view_of
 from codegen_app.services import audit, builds, graphs, torch_comparisons
 from scheduler.build.flags import Flags
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @admin.register(Graph)

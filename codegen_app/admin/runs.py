@@ -16,7 +16,7 @@ from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.models import Candidate, Selection, TuningRun, TuningTask
 from codegen_app.services import ledger, selections
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _GRAPH = ("graph__wrapper", "graph__decisions", "graph__inputs", "graph__outputs")
 _KERNEL = ("kernel__source", "kernel__launches", "kernel__args")

@@ -39,7 +39,7 @@ from codegen_app.selectors.comparing.address import compare_url
 from codegen_app.selectors.comparing.comparison import Grouping, compared
 from codegen_app.services import ingest, tokens, withdrawals
 from codegen_app.services.remote import enrolling, leasing
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 from scheduler.results import points
 from scheduler.results.points import fields
 from scheduler.text import one_line

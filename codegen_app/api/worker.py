@@ -34,8 +34,8 @@ from codegen_app.services.remote import (
     results,
     seeking,
 )
-from scheduler.joining.protocol import SESSION_HEADER, Work, as_json
-from scheduler.outcome import UserError
+from scheduler.agent.protocol import SESSION_HEADER, Work, as_json
+from scheduler.errors import UserError
 
 router = Router(auth=TokenAuth(Scope.WORKER), tags=["worker"])
 _BYTES = "application/octet-stream"

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field, FiniteFloat
 
-from scheduler.benchmark.measurement import Check
-from scheduler.joining.protocol import (
-    KERNELS_AT_ONCE,
-    RESULTS_AT_ONCE,
+from scheduler.agent.protocol import (
+    MAX_KERNELS_PER_MESSAGE,
+    MAX_RESULTS_PER_MESSAGE,
+    Failure,
+    FinalResult,
     GiveUp,
-    Line,
-    Loss,
     Result,
     Samples,
 )
-from scheduler.outcome import Stage
+from scheduler.benchmark.measurement import Check
+from scheduler.errors import Stage
 from scheduler.tuning.ledger import CandidateState
 
 _MOST_SAMPLES = 2_000
@@ -98,9 +98,9 @@ class SentLoss(Strict):
     reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_KEPT)]
     detail: Detail = ""
 
-    def loss(self) -> Loss:
+    def loss(self) -> Failure:
         """As the protocol has it."""
-        return Loss(Stage(self.stage), self.reason, self.detail)
+        return Failure(Stage(self.stage), self.reason, self.detail)
 
 
 class SentResult(Strict):
@@ -131,7 +131,7 @@ class SentLine(Strict):
     measured: SentSamples | None
     loss: SentLoss | None
 
-    def line(self) -> Line:
+    def line(self) -> FinalResult:
         """As the protocol has it. Raises ``ValueError``."""
         state = CandidateState(self.state)
         timed = state in (CandidateState.CHOSEN, CandidateState.MEASURED)
@@ -139,7 +139,7 @@ class SentLine(Strict):
             raise ValueError(f"{self.kernel}: {state} and measured at once")
         if (self.loss is not None) == (timed or state is CandidateState.UNTRIED):
             raise ValueError(f"{self.kernel}: {state} with no reason of its own, or one too many")
-        return Line(
+        return FinalResult(
             self.kernel,
             state,
             self.tied,
@@ -208,7 +208,7 @@ class Progress(Strict):
 
     lease: Key
     device: DeviceId
-    results: Annotated[list[SentResult], Field(max_length=RESULTS_AT_ONCE)]
+    results: Annotated[list[SentResult], Field(max_length=MAX_RESULTS_PER_MESSAGE)]
     spent_s: Seconds | None = None
     samples: Count = 0
     samples_due: Count = 0
@@ -233,7 +233,7 @@ class Asking(Strict):
     """Kernels that a search wants to try next."""
 
     lease: Key
-    kernels: Annotated[list[Kernel], Field(max_length=KERNELS_AT_ONCE)]
+    kernels: Annotated[list[Kernel], Field(max_length=MAX_KERNELS_PER_MESSAGE)]
 
 
 class GivingUp(Strict):
@@ -264,15 +264,15 @@ class WorkAnswer(Schema):
     say: str = Field(description="“go on”, “pause” or “drain”.")
     why: str
     wait_s: float
-    task: dict[str, Any] | None = Field(description="scheduler/joining/protocol.py: Task.")
-    again: dict[str, Any] | None = Field(description="scheduler/joining/protocol.py: Again.")
+    task: dict[str, Any] | None = Field(description="scheduler/agent/protocol.py: Task.")
+    again: dict[str, Any] | None = Field(description="scheduler/agent/protocol.py: Again.")
 
 
 class BuildsAnswer(Schema):
     """What is built, or why it is not; the others are asked about again after ``wait_s``."""
 
     wait_s: float
-    builds: list[dict[str, Any]] = Field(description="scheduler/joining/protocol.py: Built.")
+    builds: list[dict[str, Any]] = Field(description="scheduler/agent/protocol.py: Built.")
 
 
 class ReplyAnswer(Schema):

@@ -11,7 +11,7 @@ from django.core.checks import Error, Tags, register
 from django.core.files.storage import default_storage
 
 from codegen_app.config import serving
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 
 
 @register(Tags.security, deploy=True)

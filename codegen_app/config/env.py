@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
@@ -70,7 +70,7 @@ def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> 
 
 def require_fence() -> None:
     """Stop the start where a needed part of the fence is missing."""
-    from scheduler.fence import require  # noqa: PLC0415 -- it takes a while, and few ask for it
+    from scheduler.sandbox import require  # noqa: PLC0415 -- it takes a while, and few ask for it
 
     try:
         require()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 AVAILABLE, REQUIRED, OPTIONAL = "available", "required", "optional"
 
@@ -12,7 +12,7 @@ def uploads_disabled_reason(choice: str) -> str:
 
     With ``OPTIONAL`` the operator has accepted what a missing part of the fence means.
     """
-    from scheduler.fence import in_force  # noqa: PLC0415 -- it takes a while
+    from scheduler.sandbox import in_force  # noqa: PLC0415 -- it takes a while
 
     missing = in_force().missing
     if choice == OPTIONAL or not missing:

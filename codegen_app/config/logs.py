@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from codegen_app.config import context
-from scheduler.text import one_line, shortened
+from scheduler.text import one_line, shorten
 
 MAX_RECORD = 4_000  # characters of one
 _MAX_TRACEBACK = 20_000
@@ -45,15 +45,15 @@ class JsonFormatter(logging.Formatter):
             "time": made.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            "message": shortened(record.getMessage(), MAX_RECORD),
+            "message": shorten(record.getMessage(), MAX_RECORD),
             **context.of(record),
             **{name: _short(value) for name, value in getattr(record, FIELDS, {}).items()},
         }
         if record.exc_info and record.exc_info[1] is not None:
             text = self.formatException(record.exc_info)
-            found["exception"] = shortened(text, _MAX_TRACEBACK)
+            found["exception"] = shorten(text, _MAX_TRACEBACK)
         return json.dumps(found, default=str)
 
 
 def _short(value: Any) -> Any:
-    return shortened(value, MAX_RECORD) if isinstance(value, str) else value
+    return shorten(value, MAX_RECORD) if isinstance(value, str) else value

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from codegen_app import postgres, system_user
 from codegen_app.config import layout
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 # A folder without either of these, and with more than these, is somebody else's.
 _MARKS = {"cluster-id", "secret-key"}

@@ -10,8 +10,8 @@ from pathlib import Path
 from codegen_app.models import OPEN_STATES, Graph, TuningRun
 from codegen_app.services import generated, graphs, result_import, tuning
 from scheduler import samples
+from scheduler.errors import MachineError, UserError
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import MachineError, UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Results
 

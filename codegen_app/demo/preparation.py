@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 
 from codegen_app import postgres
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 ADMIN = "admin"
 _DISK_NEEDED_BYTES = 1 << 30

@@ -10,7 +10,7 @@ from pathlib import Path
 from codegen_app.demo.processes import Program
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.waiting import MODELLED
-from scheduler.processors import usable_processors
+from scheduler.cpu_count import usable_cpus
 
 _MOST_COMPILING = 8  # each has about 150 MB
 
@@ -22,7 +22,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
     worker measures, since a device is for one at a time; one tracks, and waits for neither.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
-    count = min(usable_processors(), _MOST_COMPILING)
+    count = min(usable_cpus(), _MOST_COMPILING)
     return (
         Program(
             "web",

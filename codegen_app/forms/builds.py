@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from django import forms
 
-from codegen_app.forms.fields import DEFAULT_FLAGS, FlagsField, TargetsField
+from codegen_app.forms.fields import DEFAULT_FLAGS_TEXT, FlagsField, TargetsField
 from codegen_app.services.engine import served_names
-from scheduler.build.recipe import builds
+from scheduler.build.recipe import can_build
 from scheduler.targets import find
 
 
@@ -21,7 +21,7 @@ class BuildForm(forms.Form):
     )
     flags = FlagsField(
         required=False,
-        initial=DEFAULT_FLAGS,
+        initial=DEFAULT_FLAGS_TEXT,
         widget=forms.TextInput(
             attrs={
                 "class": "mono",
@@ -38,7 +38,9 @@ class BuildForm(forms.Form):
         super().__init__(data)
         field = self.fields["target"]
         assert isinstance(field, TargetsField)
-        field.choices = [(name, name) for name in served_names() if builds(find(name), source_file)]
+        field.choices = [
+            (name, name) for name in served_names() if can_build(find(name), source_file)
+        ]
 
 
 class Shown(Protocol):

@@ -12,7 +12,7 @@ from django.core.validators import validate_email
 from codegen_app.forms.address import AddressForm, OneOf
 from codegen_app.models import AlertKind, Channel, ChannelKind, DeliveryState
 from codegen_app.services.notifying import addresses
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 MOST_EMAILS = 20
 _KINDS = [

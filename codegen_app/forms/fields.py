@@ -9,8 +9,8 @@ from typing import Any
 from django import forms
 
 from codegen_app.services.engine import served_names
-from scheduler.build.flags import DEFAULT, Flags, parse_flags
-from scheduler.outcome import UserError
+from scheduler.build.flags import DEFAULT_FLAGS, Flags, parse_flags
+from scheduler.errors import UserError
 from scheduler.tuning.budget import parse_seconds
 
 _SIZE = re.compile(r"(\w+)=(\d{1,9})")
@@ -77,7 +77,7 @@ class TargetsField(forms.MultipleChoiceField):
         )
 
 
-DEFAULT_FLAGS = " ".join(DEFAULT.values)
+DEFAULT_FLAGS_TEXT = " ".join(DEFAULT_FLAGS.values)
 
 
 class RepeatedField(forms.Field):

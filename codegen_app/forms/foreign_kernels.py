@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 
 from codegen_app.services import foreign_kernels
 from scheduler.cycles.launches.parser import MOST_BYTES, read_launch
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import Board
 
 

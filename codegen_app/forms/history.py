@@ -12,7 +12,7 @@ from codegen_app.forms.fields import RepeatedField
 from codegen_app.selectors.histories import Place
 from codegen_app.selectors.pages.history import MOST_BESIDE
 from codegen_app.selectors.pages.series import PERIODS, Filters
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 
 TIME, REVISION = "time", "revision"

@@ -11,7 +11,7 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import JSONObject
 
 from codegen_app.models import Datum, Series, Withdrawal
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.stats.intervals import bounds_of
 

@@ -17,9 +17,9 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from scheduler.bundle.manifest import Times
+from scheduler.bundle.manifest import TimeSource
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.ledger import (
     LEDGER_SCHEMA,
     CandidateState,
@@ -52,7 +52,7 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
         "accounted": run.graph.accounted,
         "device": run.device,
         "target": run.target,
-        "times": Times.MODELLED if run.is_modelled else Times.MEASURED,
+        "times": TimeSource.MODELLED if run.is_modelled else TimeSource.MEASURED,
         "state": run.state,
         "budget_s": run.budget_s,
         "max_compiles": run.max_compiles,

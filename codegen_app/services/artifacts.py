@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from codegen_app import files
 from codegen_app.models import Artifact
-from scheduler.files import disk_errors, write_whole
+from scheduler.files import disk_errors, write_atomic
 
 # No sweep is that quick, and what is stored often is not written to each time.
 _FRESH = timedelta(hours=1)
@@ -111,4 +111,4 @@ def _fetch(artifact: Artifact, copy: Path) -> None:
     except OSError:
         pass
     with disk_errors("fetched files", fetched_folder()):
-        write_whole(copy, read(artifact))
+        write_atomic(copy, read(artifact))

@@ -25,13 +25,13 @@ from codegen_app.services.faults import MachineFaultError
 from codegen_app.services.modelling import automatic, following
 from scheduler import targets
 from scheduler.build import compile as compiler
-from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import Recipe, recipe_of
+from scheduler.errors import Interrupted, MachineError, Rejected, Stage, UserError
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import Interrupted, MachineError, Rejected, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 # Templates before loops; what a person asks for before all.
 TEMPLATE_KINDS = (
@@ -46,7 +46,7 @@ _TEMPLATE, _OTHER, _REQUESTED = 20, 10, 30
 def request_builds(
     kernels: Iterable[GeneratedKernel],
     target: str,
-    flags: Flags = DEFAULT,
+    flags: Flags = DEFAULT_FLAGS,
     priority: int = 0,
 ) -> dict[int, Build]:
     """The builds of these kernels for one target, by kernel; those that are new are queued.

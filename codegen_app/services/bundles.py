@@ -23,7 +23,8 @@ from codegen_app.models import Artifact, Build, Graph, KernelUse, State
 from codegen_app.services import artifacts, choices, engine
 from codegen_app.services.choices import Choices
 from scheduler import pipeline, targets
-from scheduler.build.flags import DEFAULT
+from scheduler.agent.version import generator
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
@@ -32,10 +33,9 @@ from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
-from scheduler.joining.version import generator
-from scheduler.outcome import UserError
 
 # A bundle within all of these is packed while the page waits, in a second or two of a core
 # (``tests/benchmarks/packing.py``): making the code again goes by the graph's nodes, packing by the
@@ -166,7 +166,7 @@ def write(requested: Requested, out: IO[bytes], progress: Progress = lambda *_: 
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)
 
-        for path, text in writer.texts_of(schedule, manifest):
+        for path, text in writer.bundle_texts(schedule, manifest):
             add(path, text)
         for number, kernel in enumerate(kernels):
             progress(number, len(kernels))
@@ -264,7 +264,7 @@ def _known(names: Sequence[str]) -> dict[tuple[str, str], _Known]:
     found = rows.order_by("created_at", "pk").values_list(
         "kernel__name", "target", "flags", "pk", "code_digest", size
     )
-    default = list(DEFAULT.values)
+    default = list(DEFAULT_FLAGS.values)
     ranked = sorted(found, key=lambda row: row[2] == default)
     return {(name, target): _Known(*build) for name, target, _, *build in ranked}
 
@@ -297,7 +297,7 @@ def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
         for name, artifact in files.items():
             if artifact is not None:
                 yield f"{place}/{name}", _content(row, name, artifact)
-        yield f"{place}/{bundle_paths.BUILD_RECORD}", writer.record_of(_built(row))
+        yield f"{place}/{bundle_paths.BUILD_RECORD}", writer.build_record(_built(row))
 
 
 def _content(row: Build, name: str, artifact: Artifact) -> bytes:

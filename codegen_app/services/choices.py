@@ -13,12 +13,12 @@ from codegen_app.selectors.pages.graph import GraphPage, NotMadeRow, with_not_ma
 from codegen_app.selectors.serving import Bucket, Known
 from codegen_app.services import engine
 from scheduler import pipeline
+from scheduler.agent.version import generator
 from scheduler.bundle.manifest import ChosenBy
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.joining.version import generator
-from scheduler.outcome import UserError
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Choices:
         """Whose kernels were measured."""
         return self.bucket.target if self.bucket else ""
 
-    def generated(self) -> pipeline.Generated:
+    def generated(self) -> pipeline.GeneratedCode:
         """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
         scheduled = engine.scheduled(self.file_digest)
         plan = scheduled.named(self.graph_name)
@@ -88,13 +88,13 @@ class Choices:
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
         recorded = engine.recorded(selected.values())
 
-        def choose(node: SchedulerNode) -> TemplateCaller | pipeline.NotMade | None:
+        def choose(node: SchedulerNode) -> TemplateCaller | pipeline.NotGenerated | None:
             name = selected.get(node.name)
             if name is None:
                 return None
             row = recorded.get(name)
             caller = row and engine.caller(self.file_digest, node.name, row, self._target)
-            return caller or pipeline.NotMade(name)
+            return caller or pipeline.NotGenerated(name)
 
         return choose
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Found, Search, find_all, preferred
+from scheduler.build.toolchains import Search, ToolchainResult, find_toolchains, pick_toolchain
 
 
 def code_cache() -> CodeCache:
@@ -19,10 +19,10 @@ def code_cache() -> CodeCache:
 
 
 @cache
-def toolchains() -> tuple[Found, ...]:
+def toolchains() -> tuple[ToolchainResult, ...]:
     """Every compiler of this host, in order of preference, or why it is not there."""
     rocm = Path(settings.ROCM_PATH) if settings.ROCM_PATH else None
-    return find_all(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
+    return find_toolchains(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
 
 
 def found() -> tuple[Toolchain, ...]:
@@ -33,4 +33,4 @@ def found() -> tuple[Toolchain, ...]:
 def toolchain_for(target: str, source_file: str = "") -> Toolchain:
     """The compiler that builds such sources for a target here, those of its base scheduling where
     no name is given; ``UserError`` with reasons where none does."""
-    return preferred(toolchains(), targets.find(target), source_file)
+    return pick_toolchain(toolchains(), targets.find(target), source_file)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from codegen_app.models import Control, Worker
 from codegen_app.services import audit, queue
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _ACTS = {Control.GO: "resume worker", Control.PAUSE: "pause worker", Control.DRAIN: "drain worker"}
 _self: list[str] = []  # the name of the worker that this process is, once it is one

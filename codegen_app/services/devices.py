@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from django.conf import settings
 
 from codegen_app.models import TuningRun
-from scheduler.outcome import Rejected, Stage
-from scheduler.runtime.device import Absent, DeviceInfo
+from scheduler.errors import Rejected, Stage
+from scheduler.runtime.device import AbsentDevice, DeviceInfo
 from scheduler.runtime.devices import probe
-from scheduler.runtime.lock import DeviceBusy, exclusive
+from scheduler.runtime.lock import DeviceBusy, lock_device
 from scheduler.runtime.modelled import modelled_device
 
 _LOOK_S = 0.2
@@ -31,7 +31,7 @@ def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejecte
     here = [one for one in found if isinstance(one, DeviceInfo)]
     own = next((one for one in here if one.id == run.device), None)
     if own is None:
-        yield _absent(run.device, [one for one in found if isinstance(one, Absent)])
+        yield _absent(run.device, [one for one in found if isinstance(one, AbsentDevice)])
         return
     alike = [own, *(one for one in here if one != own and _kind(one) == _kind(own))]
     with ExitStack() as stack:
@@ -59,7 +59,7 @@ def _first_free(
     while True:
         for device in devices:
             try:
-                stack.enter_context(exclusive(device.id, settings.DEVICE_LOCKS_DIR, wait=False))
+                stack.enter_context(lock_device(device.id, settings.DEVICE_LOCKS_DIR, wait=False))
             except DeviceBusy:
                 continue
             return device
@@ -71,7 +71,7 @@ def _kind(device: DeviceInfo) -> tuple[str, str]:
     return device.target, device.name
 
 
-def _absent(device_id: str, absent: list[Absent]) -> Rejected:
+def _absent(device_id: str, absent: list[AbsentDevice]) -> Rejected:
     kind = device_id.partition(":")[0]
     why = next((one.reason for one in absent if one.kind == kind), "no such device here")
     return Rejected(Stage.LOAD, f"device {device_id}: {why}")

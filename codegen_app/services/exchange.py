@@ -12,8 +12,8 @@ from django.db import transaction
 
 from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
 from codegen_app.services import audit, engine, kernels, selections, texts
+from scheduler.errors import MachineError, UserError
 from scheduler.ir.codec import decode, make_codec
-from scheduler.outcome import MachineError, UserError
 from scheduler.stats.intervals import bounds_of
 from scheduler.targets import names
 

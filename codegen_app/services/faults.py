@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError
 from psycopg.errors import DiskFull
 
 from codegen_app.files import MissingFileError
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 
 _LACKS = {
     errno.ENOSPC: "the disk is full",

@@ -19,15 +19,15 @@ from codegen_app.config import fencing
 from codegen_app.models import OPEN_STATES, ForeignKernel, State
 from codegen_app.services import artifacts, audit, queue, work
 from scheduler import targets
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.cycles import report_json
 from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.kernel_file import KernelFile, read_kernels
 from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.untrusted import ProcessLimits, model_untrusted
-from scheduler.outcome import MachineError, Stage, UserError
+from scheduler.errors import MachineError, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.targets import Board
-from scheduler.text import identifier, shortened
+from scheduler.text import shorten, to_identifier
 
 MOST_OPEN = 5  # that wait or are done for one person
 READING, MODELLING = "reading", "modelling"
@@ -52,7 +52,7 @@ def ask(
                 f"{MOST_OPEN} kernels are being looked at for you: wait for one, please"
             )
         row = ForeignKernel.objects.create(
-            name=shortened(name or "kernel", 200),
+            name=shorten(name or "kernel", 200),
             file=artifacts.store_large(content, ".kernel"),
             launch=launch,
             target=board.target,
@@ -110,7 +110,7 @@ def _done(row: ForeignKernel, cancellation: Cancellation, phase: dict[str, str])
     text = read_launch(row.launch)
     with tempfile.TemporaryDirectory(prefix="kiln-kernel-") as folder:
         # Errors name the file; nothing of the sender's leads anywhere.
-        stem = identifier(Path(row.name).stem)[:80] or "kernel"
+        stem = to_identifier(Path(row.name).stem)[:80] or "kernel"
         path = Path(folder) / f"{stem}{_suffix(row.name)}"
         path.write_bytes(artifacts.read(row.file))
         kernels = read_kernels(path, targets.find(row.target), text.function, cancellation)

@@ -32,9 +32,9 @@ from codegen_app.services import (
 )
 from codegen_app.services.stopping import Stoppable
 from scheduler import targets, untrusted
-from scheduler.build.process import Cancellation, Cancelled
+from scheduler.errors import MachineError, Stage, UserError
 from scheduler.lowering import coverage
-from scheduler.outcome import MachineError, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")

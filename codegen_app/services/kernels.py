@@ -10,6 +10,7 @@ from typing import Any
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
 from codegen_app.services import limits
 from codegen_app.services.engine import Scheduled
+from scheduler.agent.version import generator
 from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
@@ -17,7 +18,6 @@ from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import END_SUFFIX, LoopBegin, LoopEnd
-from scheduler.joining.version import generator
 
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
 # wants to try, and pages show these.

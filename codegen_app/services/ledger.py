@@ -22,7 +22,7 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.services import audit, queue, waiting, work
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 from scheduler.targets.modelled import DEVICE_PREFIX
 
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from codegen_app.models import Problem, ProblemWork
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import UserError
 from scheduler.tuning.work import work_of
 
 

@@ -7,8 +7,8 @@ from django.db.models.functions import Now
 
 from codegen_app.models import OPEN_STATES, State, TuningRun, TuningTask
 from codegen_app.services import budgets, devices, engine, ledger, limits, outcomes, searching, work
-from scheduler.build.process import Cancellation, Cancelled
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 
 def run_task(task: TuningTask) -> None:

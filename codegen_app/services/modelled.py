@@ -17,7 +17,7 @@ from scheduler import targets
 from scheduler.build.model import Build as Built
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.ledger import CandidateState

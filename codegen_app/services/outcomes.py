@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Now
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
 from codegen_app.services import environments, history, selections
 from scheduler.benchmark.measurement import Measurement
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.decision import decision_reason
 from scheduler.tuning.modelled_time import ModelledTime

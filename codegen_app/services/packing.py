@@ -13,7 +13,7 @@ from codegen_app.services import artifacts, audit, bundles, queue, work
 from codegen_app.services.bundles import Requested
 from codegen_app.services.stopping import Stoppable
 from scheduler.codegen import bundle_paths
-from scheduler.outcome import MachineError, Stage, UserError
+from scheduler.errors import MachineError, Stage, UserError
 
 MOST_OPEN = 5  # that wait or are packed for one person
 

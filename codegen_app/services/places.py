@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen_app.models import Worker
 from scheduler import targets
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.modelled import modelled_devices
 from scheduler.targets.registry import backend_of
 

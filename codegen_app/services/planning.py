@@ -31,8 +31,8 @@ from codegen_app.services.alone import Alone, alone
 from codegen_app.services.faults import fault_of
 from codegen_app.services.sampling import Requested, Sample
 from scheduler import targets
-from scheduler.build.recipe import builds as can_build
-from scheduler.outcome import MachineError, UserError
+from scheduler.build.recipe import can_build as can_build
+from scheduler.errors import MachineError, UserError
 
 _AT_ONCE = 20  # nodes of a transaction
 

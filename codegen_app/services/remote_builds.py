@@ -17,7 +17,7 @@ from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 
 _LOOK_S = 0.1
 # A build that no other worker took by then is done here, beside the measurements.

@@ -21,9 +21,9 @@ from codegen_app.models import (
 from codegen_app.models.benchmark_result import IMPORTED
 from scheduler.codegen.kernel import KernelArg, Launch, LineOrigin
 from scheduler.codegen.problem import ProblemShape
+from scheduler.errors import UserError
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.index.text import parse_expr
-from scheduler.outcome import UserError
 from scheduler.results.collect import timed_record
 from scheduler.results.model import (
     BuildFacts,

@@ -15,7 +15,7 @@ from codegen_app.models.benchmark_result import IMPORTED
 from codegen_app.services import history, series
 from codegen_app.services.result_kernels import RecordedKernels
 from scheduler.benchmark.metrics import TIME
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.model import (
     CandidateRecord,
     KernelText,

@@ -29,7 +29,7 @@ from codegen_app.models.benchmark_result import IMPORTED
 from codegen_app.services import audit, environments, outcomes, result_history
 from codegen_app.services.result_kernels import RecordedKernels, lists
 from scheduler.benchmark.measurement import Measurement
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.checks import check_timestamps
 from scheduler.results.model import (

@@ -27,8 +27,8 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import is_named_by_code
 from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.errors import UserError
 from scheduler.ir.index.text import print_expr
-from scheduler.outcome import UserError
 from scheduler.results.model import CandidateRecord, KernelText, RunRecord, TaskRecord
 from scheduler.targets import find
 

@@ -35,7 +35,7 @@ from codegen_app.models import (
 )
 from codegen_app.services import artifacts, compilers
 from scheduler.cycles.report import VERSION
-from scheduler.files import PART
+from scheduler.files import PARTIAL_SUFFIX
 
 UNUSED = timedelta(days=1)
 _AT_ONCE = 500  # rows of a kind in one round
@@ -226,7 +226,7 @@ def _sweep_uploads(dry_run: bool, at_most: int) -> int:
 def _adopt(path: str) -> None:
     name = PurePosixPath(path).name
     digest = _DIGEST.match(name)
-    if digest is None or name.endswith(PART):
+    if digest is None or name.endswith(PARTIAL_SUFFIX):
         default_storage.delete(path)  # unfinished: a process that was killed left it
         return
     long_ago = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from django.db import transaction
 from codegen_app.models import Graph, Selection, TemplateNode, TuningRun, Worker
 from codegen_app.services import tuning
 from scheduler import targets
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.devices import default_device
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled

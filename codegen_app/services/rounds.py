@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from codegen_app.models import Round
 from codegen_app.services import queue, samples, upkeep
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)

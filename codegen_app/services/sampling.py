@@ -25,9 +25,9 @@ from codegen_app.models import (
 )
 from codegen_app.services import builds, engine, kernels, limits, tuning
 from scheduler import targets
-from scheduler.build.recipe import builds as can_build
+from scheduler.build.recipe import can_build as can_build
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import MachineError, Stage, UserError
+from scheduler.errors import MachineError, Stage, UserError
 from scheduler.tuning.problems import ProblemCall, call_of
 
 

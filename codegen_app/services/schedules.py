@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from codegen_app.models import Graph, Occasion, RetuneSchedule, State, TuningRun
 from codegen_app.services import audit, compilers, tuning
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
 
 log = logging.getLogger(__name__)

@@ -40,11 +40,11 @@ from codegen_app.services import (
 )
 from codegen_app.services.remote_builds import RemoteBuilds
 from scheduler.benchmark.measurement import Measurement
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import ProblemShape
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.assignment import (
     Assignment,
     AssignmentResult,

@@ -18,7 +18,7 @@ from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selectio
 from codegen_app.selectors.serving import base_source
 from codegen_app.services import audit, rivals
 from codegen_app.services.modelling import automatic
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scheduler.outcome import UserError
-from scheduler.text import one_line, shortened
+from scheduler.errors import UserError
+from scheduler.text import one_line, shorten
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of surrogate pairs
 
@@ -25,7 +25,7 @@ def stored(value: Any) -> Any:
 
 def fitted(text: str, most: int) -> str:
     """A text for people, in a column of that length."""
-    return shortened(_UNSTORABLE.sub(_spelled, text), most)
+    return shorten(_UNSTORABLE.sub(_spelled, text), most)
 
 
 def check_names(what: str, names: Iterable[str], most: int) -> None:

@@ -22,7 +22,7 @@ from codegen_app.models import Baseline, Change, Datum, Revision, Series, Series
 from codegen_app.services import audit, detection
 from codegen_app.services.detecting.replay import DEFAULTS, Found
 from codegen_app.services.detecting.rhythm import allowed_gap, hours_of
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.track.units import format_value
 
 MOST_TRIED = 20_000

@@ -16,7 +16,7 @@ from codegen_app.access import permissions
 from codegen_app.access import tokens as texts
 from codegen_app.models import ApiToken, Scope
 from codegen_app.services import audit
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 # One statement, so that two requests at once cannot take the same allowance; the database's clock,
 # so that several web servers agree. What is left grows with the time up to a minute's worth.

@@ -18,9 +18,9 @@ from django.db.models import QuerySet
 
 from codegen_app.models import OPEN_STATES, Graph, State, TorchComparison
 from codegen_app.services import artifacts, audit, queue, texts, work
-from scheduler import fence, untrusted
-from scheduler.build.process import Cancellation, Cancelled
-from scheduler.outcome import MachineError, Stage, UserError
+from scheduler import sandbox, untrusted
+from scheduler.errors import MachineError, Stage, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 _NAME, _DETAIL = 1000, 500  # characters
 _FAILED = (State.REJECTED, State.CANCELLED, State.QUARANTINED)
@@ -72,7 +72,7 @@ def run(row: TorchComparison) -> None:
     cancellation = Cancellation()
     with work.heartbeat(row, cancellation.cancel):
         try:
-            fence.require()
+            sandbox.require()
             fields = _compared(row.graph, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None

@@ -11,8 +11,8 @@ from django.db import transaction
 from codegen_app.models import Graph, State, TemplateNode, TuningRun
 from codegen_app.services import audit, queue
 from scheduler import targets
-from scheduler.outcome import UserError
-from scheduler.runtime.instructions import check_measures
+from scheduler.errors import UserError
+from scheduler.runtime.isa_device import require_timing
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
@@ -54,7 +54,7 @@ def start_run(
     find_strategy(strategy)
     if is_modelled(device):
         device = _modelled(device, target)
-    check_measures(device)
+    require_timing(device)
     graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
         raise UserError(f"{graph} cannot be tuned: {graph.reason}")

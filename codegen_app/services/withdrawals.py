@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from codegen_app.models import VALID, Datum, Series, Withdrawal
 from codegen_app.services import audit, detection
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 
 MOST_REASON = 500

@@ -27,9 +27,9 @@ from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers, controls, torch_comparisons
 from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
-from scheduler.fence import in_force
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
+from scheduler.sandbox import in_force
 from scheduler.text import one_line
 
 log = logging.getLogger(__name__)

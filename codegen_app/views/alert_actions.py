@@ -14,7 +14,7 @@ from codegen_app.services.alerting import retuning
 from codegen_app.services.remeasuring import asking
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:

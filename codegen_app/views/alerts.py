@@ -36,7 +36,7 @@ from codegen_app.services.alerting import triage as services
 from codegen_app.views.page import Crumb, found, respond, sentence
 from codegen_app.views.permissions import actor, needs
 from codegen_app.views.tables import wants_tsv, written
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:

@@ -12,7 +12,7 @@ from codegen_app.models import GeneratedKernel
 from codegen_app.services import builds
 from codegen_app.views.kernel import kernel as kernel_view
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.BUILD)

@@ -20,7 +20,7 @@ from codegen_app.models import GeneratedKernel, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing
 from codegen_app.services.bundles import Requested
 from codegen_app.views import ranges
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _packing = Lock()
 

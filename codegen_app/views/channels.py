@@ -21,7 +21,7 @@ from codegen_app.services.notifying import channels as services
 from codegen_app.services.notifying import signing
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.NOTIFY)

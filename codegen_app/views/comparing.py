@@ -12,7 +12,7 @@ from codegen_app.selectors.comparing.address import BASE, compare_url, of_name
 from codegen_app.selectors.comparing.comparison import STATUSES, Grouping, compared
 from codegen_app.selectors.pages.comparing import RevisionsPage, choosing_page, revisions_page
 from codegen_app.views.page import respond
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _UNPROCESSABLE = 422
 _LEAST_EFFECTS = (0.005, 0.01, 0.02, 0.05)

@@ -23,7 +23,7 @@ from django.template.loader import get_template
 
 from codegen_app.access.programs import wants_json
 from codegen_app.files import StorageAwayError
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ROOM_STATES = {"53100"}  # PostgreSQL's disk_full

@@ -29,7 +29,7 @@ from codegen_app.services import foreign_kernels, packing
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
 from scheduler.cycles import report_json
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.IMPORT)

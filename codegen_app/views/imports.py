@@ -21,8 +21,8 @@ from codegen_app.server import bodies
 from codegen_app.services import graphs, texts
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
-from scheduler.text import identifier, one_line
+from scheduler.errors import UserError
+from scheduler.text import one_line, to_identifier
 
 _LONGEST_NAME = 120
 
@@ -71,7 +71,7 @@ def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]
     own = one_line(texts.fitted(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
     with tempfile.TemporaryDirectory() as folder:
         # Nothing of the sender's leads anywhere: errors name the file as they called it.
-        path = Path(folder) / f"{identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"
+        path = Path(folder) / f"{to_identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"
         with path.open("wb") as out:
             for chunk in file.chunks():
                 out.write(chunk)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from codegen_app.selectors.pages.instructions import instruction_page
 from codegen_app.views.page import respond
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z][\w.:]{0,79}")
 _KEPT_S = 3600  # by browsers: it changes with Kiln's version alone

@@ -15,7 +15,7 @@ from codegen_app.services.modelling import asking
 from codegen_app.views.kernel import kernel as kernel_view
 from codegen_app.views.permissions import actor, needs
 from scheduler.cycles import report_json
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.BUILD)

@@ -17,7 +17,7 @@ from codegen_app.services import bundles, packing
 from codegen_app.services.bundles import Requested
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 def pack(request: HttpRequest, pk: int) -> HttpResponse:

@@ -17,7 +17,7 @@ from codegen_app.selectors.pages.retune import retune_page
 from codegen_app.services import retuning
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.RETUNE)

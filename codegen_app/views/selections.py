@@ -23,7 +23,7 @@ from codegen_app.services import selections as services
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
 from codegen_app.views.tables import wants_tsv, written
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _LEFT_OUT = 10  # lines of a file that are reported one by one
 

@@ -19,7 +19,7 @@ from codegen_app.selectors.pages.thresholds import ThresholdsPage, thresholds_pa
 from codegen_app.services import thresholds as services
 from codegen_app.views.page import Crumb, found, respond, sentence
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @dataclass(frozen=True)

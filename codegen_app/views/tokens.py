@@ -16,7 +16,7 @@ from codegen_app.selectors.pages.tokens import token_list
 from codegen_app.services import tokens as services
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @sensitive_variables("text")

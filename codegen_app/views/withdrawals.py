@@ -13,7 +13,7 @@ from codegen_app.models import Datum
 from codegen_app.services import withdrawals
 from codegen_app.views.page import sentence
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @needs(permissions.TRIAGE)

@@ -15,7 +15,7 @@ from codegen_app.models import Control, Worker
 from codegen_app.services import controls
 from codegen_app.views.devices import devices
 from codegen_app.views.permissions import actor, needs
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _DONE = {
     Control.GO: "takes work again",

@@ -21,7 +21,7 @@ from scheduler.ir.storage import Array, BoundBuffer
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _CaseHeader:
     """What of a case is no array."""
 
     buffers: tuple[BoundBuffer, ...]
@@ -55,7 +55,9 @@ class Case:
 
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
-        facts = _Facts(tuple(self.buffers.values()), self.tolerances, self.bindings, self.along)
+        facts = _CaseHeader(
+            tuple(self.buffers.values()), self.tolerances, self.bindings, self.along
+        )
         (folder / "case.json").write_text(json.dumps(_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
@@ -67,7 +69,7 @@ class Case:
     def load(folder: Path) -> Case:
         """Read a case that ``save`` wrote."""
         path = folder / "case.json"
-        facts = decode(_codec(), json.loads(path.read_text()), _Facts, str(path))
+        facts = decode(_codec(), json.loads(path.read_text()), _CaseHeader, str(path))
         buffers = {buffer.name: buffer for buffer in facts.buffers}
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}

@@ -18,14 +18,14 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.gate import check_outputs
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
-from scheduler.benchmark.places import places
+from scheduler.benchmark.sandbox_paths import kernel_sandbox
 from scheduler.codegen.benchmark_request import TensorArg
-from scheduler.fence.python import enter_python
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
 from scheduler.runtime.devices import open_device
+from scheduler.sandbox.python import enter_python
 
 
-class _Loaded:
+class _LoadedKernel:
     """A kernel with its call's arguments for each copy of the buffers, and its workspace."""
 
     def __init__(self, device: Device, memory: CaseMemory, candidate: BuiltCandidate) -> None:
@@ -52,7 +52,7 @@ class Session:
         self._device: Device | None = None
         self._case: Case | None = None
         self._memory: CaseMemory | None = None
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, _LoadedKernel] = {}
 
     def handle(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request. Raises ``DeviceError`` as the device does."""
@@ -84,7 +84,7 @@ class Session:
 
     def _load(self, candidate: BuiltCandidate) -> dict[str, Any]:
         assert self._device is not None and self._memory is not None
-        loaded = _Loaded(self._device, self._memory, candidate)
+        loaded = _LoadedKernel(self._device, self._memory, candidate)
         self._loaded[candidate.key] = loaded
         return {"workspace_bytes": loaded.workspace.nbytes}
 
@@ -97,7 +97,7 @@ class Session:
         loaded.kernel(loaded.calls[0], loaded.workspace.pointer)
         self._device.synchronize()
         damaged = self._memory.damaged(outputs)
-        if not loaded.workspace.intact():
+        if not loaded.workspace.is_intact():
             damaged = (*damaged, "workspace")
         storages = {
             name: self._memory.read(self._case.buffers[name]) for name in self._case.expected
@@ -134,7 +134,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 def main(folder: Path, device: str, memory_bytes: int) -> None:
     """Entry of the process: standard output is kept for answers alone."""
-    enter_python(places(folder, device, memory_bytes))
+    enter_python(kernel_sandbox(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin, answers)

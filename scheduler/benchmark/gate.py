@@ -14,7 +14,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.rounding_noise import overflow_threshold
 from scheduler.ir.storage import Array, from_storage_native
 
-_PIECE = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
+_CHUNK = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
 
 
 def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:
@@ -22,14 +22,14 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
     worst = Check(True, 0.0, 0.0, 0.0, not damaged)
     for name, expected in case.expected.items():
         got = from_storage_native(storages[name], case.buffers[name])
-        if name in case.keys and in_order(
+        if name in case.keys and is_sorted_order(
             np.moveaxis(got, case.along[name], -1),
             np.moveaxis(expected, case.along[name], -1),
             case.keys[name],
             case.tolerances[name],
         ):
             continue
-        found = compare(
+        found = compare_output(
             *(got, expected, case.tolerances[name], name, case.carried.get(name)),
             dtype=case.buffers[name].dtype,
         )
@@ -43,7 +43,7 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
     return worst
 
 
-def in_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> bool:
+def is_sorted_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> bool:
     """Whether indices put keys in order, where keys within the tolerance may change places. All
     three have the rows last; indices are of different elements, ``expected`` the exact order."""
     length = keys.shape[-1]
@@ -61,7 +61,7 @@ def in_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> 
     return bool((off <= bound).all())
 
 
-def compare(
+def compare_output(
     got: Array,
     expected: Array,
     tolerance: Tolerance,
@@ -78,19 +78,19 @@ def compare(
     may be.
     """
     if got.shape != expected.shape:
-        return _failed(name, f"shape {got.shape} where {expected.shape} was due")
+        return _failed_check(name, f"shape {got.shape} where {expected.shape} was due")
     if not np.issubdtype(expected.dtype, np.inexact):
         different = got != expected
         if carried is not None and different.any():
             different &= np.abs(got.astype(np.float64) - expected) > carried
         wrong = np.count_nonzero(different)
         if wrong:
-            return _failed(name, f"{wrong} of {expected.size} elements differ")
+            return _failed_check(name, f"{wrong} of {expected.size} elements differ")
         return Check(True, 0.0, 0.0, 0.0, True)
     comparison = _Comparison(got, expected, tolerance, carried, overflow_threshold(dtype))
     special = comparison.misplaced()
     if special:
-        return _failed(name, special)
+        return _failed_check(name, special)
     return comparison.within(name)
 
 
@@ -108,11 +108,11 @@ class _Comparison:
         self._got, self._expected, self._tolerance = got, expected, tolerance
         self._carried, self._end = carried, end
         self._scale = max(
-            (tolerance.scale(self._held(part)) for _, _, part in _pieces(got, expected)),
+            (tolerance.scale(self._clamp(part)) for _, _, part in _chunks(got, expected)),
             default=0.0,
         )
 
-    def _held(self, expected: Array) -> Array:
+    def _clamp(self, expected: Array) -> Array:
         """The reference with what is beyond the type's range as infinities."""
         if self._end == np.inf:
             return expected
@@ -131,8 +131,8 @@ class _Comparison:
     def misplaced(self) -> str:
         """What is wrong with NaNs and infinities; empty when they are where they are due."""
         wrong = 0
-        for start, got, expected in _pieces(self._got, self._expected):
-            held = self._held(expected)
+        for start, got, expected in _chunks(self._got, self._expected):
+            held = self._clamp(expected)
             special, due = ~np.isfinite(got), ~np.isfinite(held)
             if np.iscomplexobj(expected):
                 # Which parts are not finite depends on the order of a product's terms, as in torch.
@@ -154,9 +154,9 @@ class _Comparison:
     def within(self, name: str) -> Check:
         """The worst of the elements that are finite in both."""
         worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
-        for start, got, expected in _pieces(self._got, self._expected):
-            bound, _ = self._bound(self._held(expected), start)
-            finite = np.isfinite(self._held(expected)) & np.isfinite(got)
+        for start, got, expected in _chunks(self._got, self._expected):
+            bound, _ = self._bound(self._clamp(expected), start)
+            finite = np.isfinite(self._clamp(expected)) & np.isfinite(got)
             with np.errstate(invalid="ignore"):
                 error = np.abs(np.where(finite, got - expected, 0.0))
             ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
@@ -169,14 +169,14 @@ class _Comparison:
         return worst if worst.ratio <= 1 else replace(worst, passed=False, detail=detail)
 
 
-def _pieces(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
+def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
     """Both tensors in row-major order, some of their elements at a time in float64 or
     complex128: first place, elements of each."""
     flat, reference = got.reshape(-1), expected.reshape(-1)
-    for start in range(0, flat.size, _PIECE):
-        part = slice(start, start + _PIECE)
+    for start in range(0, flat.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
         yield start, flat[part].astype(reference.dtype), reference[part]
 
 
-def _failed(name: str, why: str) -> Check:
+def _failed_check(name: str, why: str) -> Check:
     return Check(False, float("inf"), 0.0, float("inf"), True, f"{name}: {why}")

@@ -15,25 +15,25 @@ from typing import Any
 import numpy as np
 
 from scheduler.benchmark.graph_run import BUNDLE, INPUTS, REQUEST, GraphOutputs
-from scheduler.benchmark.places import HANDED, places
-from scheduler.benchmark.verification import plan_of, run_once
-from scheduler.bundle.reader import read
-from scheduler.fence.python import enter_python
+from scheduler.benchmark.sandbox_paths import INPUT_FOLDER, kernel_sandbox
+from scheduler.benchmark.verification import rebuild_schedule, run_once
+from scheduler.bundle.reader import open_bundle
+from scheduler.errors import UserError
 from scheduler.ir.storage import Array
-from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.devices import open_device
+from scheduler.sandbox.python import enter_python
 
 
 def main(folder: Path, device: str, memory_bytes: int) -> None:
     """Entry of the process: an answer's line, then the bytes of each output."""
-    enter_python(places(folder, device, memory_bytes))
+    enter_python(kernel_sandbox(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     outputs: Mapping[str, Array] = {}
     answer: dict[str, Any]
     try:
-        made = _run(folder / HANDED, device)
+        made = _run(folder / INPUT_FOLDER, device)
         outputs = made.values
         answer = {"missing": dict(made.missing), "bindings": dict(made.bindings)}
     except UserError as error:
@@ -50,12 +50,14 @@ def main(folder: Path, device: str, memory_bytes: int) -> None:
 
 def _run(handed: Path, device: str) -> GraphOutputs:
     request = json.loads((handed / REQUEST).read_text())
-    bundle = read(handed / BUNDLE)
+    bundle = open_bundle(handed / BUNDLE)
     inputs = {
         name: np.load(handed / INPUTS / f"{number}.npy", mmap_mode="r", allow_pickle=False)
         for number, name in enumerate(request["inputs"])
     }
-    return run_once(bundle, plan_of(bundle), open_device(device), request["bindings"], inputs)
+    return run_once(
+        bundle, rebuild_schedule(bundle), open_device(device), request["bindings"], inputs
+    )
 
 
 if __name__ == "__main__":

@@ -18,18 +18,18 @@ from typing import IO, Any
 
 import numpy as np
 
-from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
-from scheduler.build.process import Cancellation, signal_name
+from scheduler.benchmark.sandbox_paths import HOME_FOLDER, INPUT_FOLDER, kernel_memory_limit
 from scheduler.bundle.emulated import library_for
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import bundle_paths
-from scheduler.fence.python import start_python
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked
 from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.storage import Array, BoundBuffer, bind_buffer
 from scheduler.limits import INT64_END
-from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
+from scheduler.sandbox.process import Cancellation, signal_name
+from scheduler.sandbox.python import start_python
 
 BUNDLE, INPUTS, REQUEST = "bundle", "inputs", "request.json"
 _CHILD = "scheduler.benchmark.graph_child"
@@ -46,7 +46,7 @@ class GraphOutputs:
     bindings: Mapping[str, int]
 
 
-def run_fenced(
+def run_sandboxed(
     bundle: Bundle, device: str, target: str, bindings: Bindings, inputs: Mapping[str, Array]
 ) -> GraphOutputs:
     """The outputs, from values by the graph's input names.
@@ -56,18 +56,18 @@ def run_fenced(
     """
     with tempfile.TemporaryDirectory(prefix="kiln-run-") as name:
         folder = Path(name)
-        for place in (HANDED, HOME):
+        for place in (INPUT_FOLDER, HOME_FOLDER):
             (folder / place).mkdir()
-        _hand_over(folder / HANDED, bundle, device, target, bindings, inputs)
+        _stage_files(folder / INPUT_FOLDER, bundle, device, target, bindings, inputs)
         process = start_python(
             _CHILD,
-            [str(folder), device, str(memory_for_kernels())],
-            folder / HOME,
+            [str(folder), device, str(kernel_memory_limit())],
+            folder / HOME_FOLDER,
             os.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
         )
-        with process, Cancellation().ends(process):
+        with process, Cancellation().kill_on_cancel(process):
             assert process.stdout is not None
             return _outputs(bundle, bindings, process, process.stdout)
 
@@ -82,7 +82,7 @@ def link_or_copy(file: Path, to: Path) -> None:
         shutil.copyfile(file, to)
 
 
-def _hand_over(
+def _stage_files(
     handed: Path,
     bundle: Bundle,
     device: str,
@@ -123,8 +123,8 @@ def _outputs(
         if name in missing:
             continue
         buffer = bind_buffer(bundle.manifest.buffers[name], sizes)
-        if buffer.nbytes > memory_for_kernels():
-            raise _ended(process)
+        if buffer.nbytes > kernel_memory_limit():
+            raise _process_error(process)
         outputs[name] = _output(answers, buffer, process)
     return GraphOutputs(outputs, missing, sizes)
 
@@ -158,7 +158,7 @@ def _answer(line: bytes) -> dict[str, Any] | None:
 
 def _check_answer(answer: dict[str, Any] | None, process: subprocess.Popen[bytes]) -> None:
     if answer is None:
-        raise _ended(process)
+        raise _process_error(process)
     if "mistake" in answer:
         raise UserError(str(answer["mistake"]))
     if "status" in answer:
@@ -169,11 +169,11 @@ def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[b
     array: Array = np.empty(buffer.size, dtype=buffer.dtype.reference_numpy)
     data = answers.read(array.nbytes)
     if len(data) != array.nbytes:
-        raise _ended(process)
+        raise _process_error(process)
     return np.frombuffer(data, dtype=array.dtype).reshape(array.shape)
 
 
-def _ended(process: subprocess.Popen[bytes]) -> DeviceError:
+def _process_error(process: subprocess.Popen[bytes]) -> DeviceError:
     """What to say of a process that ended without an answer, or wrote what is none."""
     process.kill()
     status = process.wait()

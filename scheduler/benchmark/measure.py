@@ -13,21 +13,21 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from cattrs import Converter
 
-from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.metrics import Facts, figures
-from scheduler.benchmark.protocol import EMULATION_PLAN, Sampler, Samples, TimingPlan
+from scheduler.benchmark.metrics import MetricInputs, compute_metrics
+from scheduler.benchmark.timing import EMULATION_PLAN, Sampler, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker
-from scheduler.build.process import Cancellation, Cancelled
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.codec import decode, make_codec
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Timing
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 MAX_CRASHES = 2
 # Ended by somebody else so often at one step: what the step asks for is why (memory).
 MAX_KILLS = 5
-_LOOK_S = 0.2
+_POLL_S = 0.2
 T = TypeVar("T")
 
 Outcome: TypeAlias = Measurement | Rejected
@@ -63,7 +63,7 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._drop()
+        self._kill_worker()
 
     def use(self, case: Path, copies: int = 1) -> None:
         """From now on work on the case that was saved in this folder.
@@ -73,7 +73,7 @@ class Bench:
         self._case, self._copies = case, copies
         self._loaded.clear()
         if self._worker is not None:
-            self._guarded(lambda worker: worker.open(case, copies))
+            self._with_retries(lambda worker: worker.open(case, copies))
 
     def ask(self, candidate: BuiltCandidate, timeout_s: float, **request: Any) -> dict[str, Any]:
         """A request about one candidate, in a process that has it loaded.
@@ -87,9 +87,9 @@ class Bench:
                 self._loaded.add(candidate.key)
             return worker.request(timeout_s, key=candidate.key, **request)
 
-        return self._guarded(ask)
+        return self._with_retries(ask)
 
-    def _guarded(self, step: Callable[[BenchmarkWorker], T]) -> T:
+    def _with_retries(self, step: Callable[[BenchmarkWorker], T]) -> T:
         """Run a step in the process, in a fresh one if the last died, and again in another if
         somebody else ended it meanwhile."""
         for kills in range(1, MAX_KILLS + 1):
@@ -98,7 +98,7 @@ class Bench:
             try:
                 return step(self._opened())
             except WorkerLostError as gone:
-                self._drop()
+                self._kill_worker()
                 if self._cancellation.cancelled:
                     raise Cancelled from None
                 if not gone.interrupted:
@@ -121,7 +121,7 @@ class Bench:
         if worker is not None:
             worker.interrupt()
 
-    def _drop(self) -> None:
+    def _kill_worker(self) -> None:
         if self._worker is not None:
             self._worker.kill()
         self._worker = None
@@ -129,13 +129,13 @@ class Bench:
 
 
 @contextmanager
-def interrupted_by(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
+def interrupt_on_cancel(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
     """End the bench's process once the cancellation is called, from any thread."""
     over = threading.Event()
 
     def watch() -> None:
         # More than once: a process may have been started just when it was called.
-        while not over.wait(_LOOK_S):
+        while not over.wait(_POLL_S):
             if cancellation.cancelled:
                 bench.interrupt()
 
@@ -148,7 +148,7 @@ def interrupted_by(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
         thread.join()
 
 
-def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Rejected:
+def check_candidate(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Rejected:
     """One candidate against the reference; a crash is tried once more in a fresh process."""
     crashes: Counter[str] = Counter()
     while True:
@@ -168,7 +168,7 @@ def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Re
                 return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
 
 
-def is_off(found: Check | Rejected) -> bool:
+def is_inaccurate(found: Check | Rejected) -> bool:
     """Whether a kernel ran as it should and gave numbers beyond the bound."""
     return isinstance(found, Check) and not found.passed and found.guard_intact
 
@@ -202,7 +202,7 @@ def summarise(
         samples_ns=tuple(seen.kept),
         batch=seen.batch,
         readings={name: tuple(values) for name, values in seen.readings.items()},
-        metrics=figures(Facts(seen.kept, moved_bytes, seen.readings)),
+        metrics=compute_metrics(MetricInputs(seen.kept, moved_bytes, seen.readings)),
         rejected=tuple(seen.rejected),
         check=checked,
         emulated=emulated,

@@ -56,7 +56,7 @@ class GuardedBlock:
             self._device.read(self.pointer, out)
         return out
 
-    def intact(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether nothing outside the buffer was written."""
         end = GUARD_BYTES + self.nbytes
         guards = ((0, GUARD_BYTES), (end, self._total - end))
@@ -113,7 +113,7 @@ class CaseMemory:
     def damaged(self, outputs: Iterable[str]) -> tuple[str, ...]:
         """Buffers whose guards, or (inputs) whose contents, were overwritten."""
         written = set(outputs)
-        bad = [name for name, block in self._copies[0].items() if not block.intact()]
+        bad = [name for name, block in self._copies[0].items() if not block.is_intact()]
         for name, data in self._case.inputs.items():
             if name in written or name in bad:
                 continue

@@ -36,7 +36,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Facts:
+class MetricInputs:
     """What a measurement found: nanoseconds a launch, at least one; the bytes that the problem
     certainly moves (0 where that is not known), a lower bound; and what the device read of itself
     with each sample, by the device's names for it (``runtime/device.py``: ``Timing``)."""
@@ -48,7 +48,7 @@ class Facts:
     @cached_property
     def time(self) -> Metric:
         """Of a launch, in nanoseconds; other metrics are derived from it."""
-        return _of_samples(self.samples_ns, "ns")
+        return _median_metric(self.samples_ns, "ns")
 
 
 @dataclass(frozen=True)
@@ -59,26 +59,26 @@ class MetricRow:
     title: str
     unit: str
     note: str
-    figure: Callable[[Facts, str], Metric | None]
+    figure: Callable[[MetricInputs, str], Metric | None]
 
 
-def _of_samples(values: Sequence[float], unit: str) -> Metric:
+def _median_metric(values: Sequence[float], unit: str) -> Metric:
     """Their median with its interval."""
     interval = median_interval(values)
     return Metric(interval.median, interval.low, interval.high, unit, len(values))
 
 
-def of_reading(name: str) -> Callable[[Facts, str], Metric | None]:
+def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
     """The figure of what a device reads under that name; None of a device that does not."""
 
-    def figure(facts: Facts, unit: str) -> Metric | None:
+    def figure(facts: MetricInputs, unit: str) -> Metric | None:
         values = facts.readings.get(name)
-        return _of_samples(values, unit) if values else None
+        return _median_metric(values, unit) if values else None
 
     return figure
 
 
-def _bandwidth(facts: Facts, unit: str) -> Metric | None:
+def _bandwidth(facts: MetricInputs, unit: str) -> Metric | None:
     """Bytes a nanosecond are GB/s; the longest time is the lowest bandwidth."""
     if not facts.moved_bytes:
         return None
@@ -99,12 +99,12 @@ METRICS: Mapping[str, MetricRow] = {
         "SM clock",
         "MHz",
         "read by the device beside each sample",
-        of_reading("sm_clock_mhz"),
+        reading_metric("sm_clock_mhz"),
     ),
 }
 
 
-def figures(facts: Facts) -> dict[str, Metric]:
+def compute_metrics(facts: MetricInputs) -> dict[str, Metric]:
     """Every metric that the facts hold, the time first."""
     found = {name: row.figure(facts, row.unit) for name, row in METRICS.items()}
     return {name: metric for name, metric in found.items() if metric is not None}

@@ -21,7 +21,7 @@ from scheduler.runtime.device import Device
 
 
 @dataclass(frozen=True)
-class Outputs:
+class CandidateOutputs:
     """``storages`` of the case's outputs by buffer; ``damaged``: what was written besides them."""
 
     storages: Mapping[str, Array]
@@ -32,7 +32,7 @@ class Outputs:
         return check_outputs(case, self.storages, self.damaged)
 
 
-def outputs_of(device: Device, case: Case, candidate: BuiltCandidate) -> Outputs:
+def run_candidate(device: Device, case: Case, candidate: BuiltCandidate) -> CandidateOutputs:
     """Call the kernel once on the case's inputs. Raises ``DeviceError`` as the device does."""
     request = candidate.request
     kernel = device.load(Path(candidate.library), request.symbol, request.arg_types)
@@ -48,10 +48,10 @@ def outputs_of(device: Device, case: Case, candidate: BuiltCandidate) -> Outputs
         kernel(args, workspace.pointer)
         device.synchronize()
         damaged = memory.damaged(candidate.outputs)
-        if not workspace.intact():
+        if not workspace.is_intact():
             damaged = (*damaged, "workspace")
         storages = {name: memory.read(case.buffers[name]) for name in case.expected}
-        return Outputs(storages, damaged)
+        return CandidateOutputs(storages, damaged)
     finally:
         workspace.free()
         memory.free()

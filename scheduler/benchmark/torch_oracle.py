@@ -18,14 +18,15 @@ import numpy as np
 
 from scheduler import reference
 from scheduler.benchmark import torch_program
-from scheduler.benchmark.expected import Expected
+from scheduler.benchmark.reference_outputs import ReferenceOutputs
 from scheduler.benchmark.verification import (
     Finding,
     finding_of,
     graph_tolerance,
-    not_checked,
-    with_read_sizes,
+    unchecked_finding,
+    with_data_sizes,
 )
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule
 from scheduler.ir.bindings import Bindings
@@ -35,7 +36,6 @@ from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.random import draws_random
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
-from scheduler.outcome import Rejected, Stage, UserError
 
 
 def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Finding]:
@@ -52,14 +52,16 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     graph = pt2.read(file)
     tolerance = graph_tolerance(schedule(lower(graph)), bindings)
     if any(map(draws_random, graph.nodes)):
-        return [not_checked(name, bindings, "", "the model draws random numbers, as torch cannot")]
-    bindings = with_read_sizes(graph, bindings, seed)
+        return [
+            unchecked_finding(name, bindings, "", "the model draws random numbers, as torch cannot")
+        ]
+    bindings = with_data_sizes(graph, bindings, seed)
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     try:
         returned, after = _run(file, graph, inputs, bindings)
     except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) as error:
         why = " ".join(str(error).split())[:300]
-        return [not_checked(name, bindings, "", f"torch cannot run it: {why}")]
+        return [unchecked_finding(name, bindings, "", f"torch cannot run it: {why}")]
     constants = {each.place: each.value for each in graph.constant_outputs}
     own: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
     if len(returned) != len(own):
@@ -67,26 +69,28 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
     same = [_constant(name, bindings, at, constants[at], returned[at]) for at in sorted(constants)]
     try:
-        expected = Expected(graph, inputs, bindings, tolerance, seed)
+        expected = ReferenceOutputs(graph, inputs, bindings, tolerance, seed)
     except (UserError, UnsupportedOpError) as error:
-        return [not_checked(name, bindings, "", f"no reference: {error}")]
+        return [unchecked_finding(name, bindings, "", f"no reference: {error}")]
     got = {
         place: _array(value)
         for place, value in zip(own, returned, strict=True)
         if place is not None
     }
     got |= {written.output: after[written.input] for written in graph.mutations}
-    unread = _written_unread(graph, inputs, after)
+    unread = _unexpected_writes(graph, inputs, after)
     missed = Rejected(Stage.CHECK, "torch writes it, this reading of the file does not")
     written = [finding_of(name, bindings, one, missed) for one in unread]
     return (
         same
         + written
         + [
-            not_checked(name, bindings, shown, f"no reference: {expected.missing[value]}")
+            unchecked_finding(name, bindings, shown, f"no reference: {expected.missing[value]}")
             if value in expected.missing
             else finding_of(name, bindings, shown, expected.check(value, got[place], shown))
-            for place, (value, shown) in enumerate(zip(graph.outputs, _shown(graph), strict=True))
+            for place, (value, shown) in enumerate(
+                zip(graph.outputs, _output_names(graph), strict=True)
+            )
         ]
     )
 
@@ -100,7 +104,7 @@ def _constant(name: str, bindings: Bindings, place: int, value: Constant, return
     return finding_of(name, bindings, output, Rejected(Stage.CHECK, reason))
 
 
-def _written_unread(
+def _unexpected_writes(
     graph: Graph, before: Mapping[str, Any], after: Mapping[str, Array]
 ) -> list[str]:
     """Inputs that torch wrote and the graph says nothing of."""
@@ -112,7 +116,7 @@ def _written_unread(
     ]
 
 
-def _shown(graph: Graph) -> list[str]:
+def _output_names(graph: Graph) -> list[str]:
     """What each output is called: a written input by its own name."""
     written = {mutation.output: mutation.input for mutation in graph.mutations}
     return [written.get(place, value) for place, value in enumerate(graph.outputs)]
@@ -152,17 +156,18 @@ def _run(
     own = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
     tensors = {**given, **{name: own[one.source_name] for name, one in held.items()}}
     # What shares memory with what is written is written with it.
-    written = {_memory(tensors[mutation.input]) for mutation in graph.mutations}
+    written = {_storage_pointer(tensors[mutation.input]) for mutation in graph.mutations}
     mutated = {mutation.input for mutation in graph.mutations}
     after = {
         name: _array(one)
         for name, one in tensors.items()
-        if name in mutated or (isinstance(one, torch.Tensor) and _memory(one) not in written)
+        if name in mutated
+        or (isinstance(one, torch.Tensor) and _storage_pointer(one) not in written)
     }
     return returned, after
 
 
-def _memory(tensor: Any) -> int:
+def _storage_pointer(tensor: Any) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 

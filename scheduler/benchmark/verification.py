@@ -11,11 +11,11 @@ import numpy as np
 
 from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.expected import Expected
-from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
-from scheduler.benchmark.measure import Bench, Limits, check, is_off
+from scheduler.benchmark.case_builder import make_case, node_tolerance
+from scheduler.benchmark.graph_run import GraphOutputs, run_sandboxed
+from scheduler.benchmark.measure import Bench, Limits, check_candidate, is_inaccurate
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.problem import make_case, node_tolerance
+from scheduler.benchmark.reference_outputs import ReferenceOutputs
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.bundle.emulated import library_for
 from scheduler.bundle.execute import BundleRun
@@ -24,6 +24,7 @@ from scheduler.bundle.inputs import by_buffer, written_names
 from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of
 from scheduler.codegen.problem import problem_of
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split_nodes
@@ -35,7 +36,6 @@ from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.rule import EndlessLoopError, FailedAssertionError
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Device
 from scheduler.runtime.devices import open_device
 
@@ -70,20 +70,20 @@ def verify(
     on_finding: Callable[[Finding], None] = lambda _: None,
 ) -> list[Finding]:
     """All findings at one binding. The whole graph is run when every kernel passed."""
-    plan = plan_of(bundle)
-    bindings = with_read_sizes(bundle.graph, bindings, seed)
+    plan = rebuild_schedule(bundle)
+    bindings = with_data_sizes(bundle.graph, bindings, seed)
     findings: list[Finding] = []
-    for finding in _kernels(bundle, plan, device, bindings, seed, limits):
+    for finding in _check_kernels(bundle, plan, device, bindings, seed, limits):
         findings.append(finding)
         on_finding(finding)
     if whole_graph and all(finding.passed is not False for finding in findings):
-        for finding in _whole_graph(bundle, plan, device, bindings, seed):
+        for finding in _check_graph(bundle, plan, device, bindings, seed):
             findings.append(finding)
             on_finding(finding)
     return findings
 
 
-def with_read_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
+def with_data_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
     """The sizes that depend on data as the random inputs have them, so that they fit together;
     as they are given where the reference cannot say."""
     if not any(map(is_unbacked, bindings)):
@@ -97,7 +97,7 @@ def with_read_sizes(graph: Graph, bindings: Bindings, seed: int) -> Bindings:
     return {**bindings, **found}
 
 
-def plan_of(bundle: Bundle) -> Schedule:
+def rebuild_schedule(bundle: Bundle) -> Schedule:
     """The schedule that the bundle was made from, made again from its graph.
 
     Raises ``UserError`` when it does not fit the bundle's calls: another version wrote it.
@@ -122,7 +122,7 @@ def kernel_nodes(plan: Schedule) -> list[SchedulerNode]:
     return [node for node in plan.nodes if node.kind.has_kernel]
 
 
-def _kernels(
+def _check_kernels(
     bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int, limits: Limits
 ) -> Iterator[Finding]:
     target = device_target(device)
@@ -148,8 +148,8 @@ def _kernels(
                         case.save(Path(folder))
                         del case  # the worker has it from here; it may be several GiB
                         bench.use(Path(folder))
-                        found = check(bench, candidate, limits)
-                    if not is_off(found):
+                        found = check_candidate(bench, candidate, limits)
+                    if not is_inaccurate(found):
                         break
             except UserError as error:
                 yield Finding(call.kernel, bindings, "", None, 0.0, 0.0, 0.0, str(error))
@@ -157,19 +157,19 @@ def _kernels(
             yield finding_of(call.kernel, bindings, "", found)
 
 
-def _whole_graph(
+def _check_graph(
     bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int
 ) -> list[Finding]:
     graph = bundle.graph
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     try:
-        expected = Expected(graph, inputs, bindings, graph_tolerance(plan, bindings), seed)
+        expected = ReferenceOutputs(graph, inputs, bindings, graph_tolerance(plan, bindings), seed)
     except UserError as error:
         of_inputs = isinstance(error, EndlessLoopError | FailedAssertionError)
         if not of_inputs and not any(map(is_unbacked, bindings)):
             raise
         return [
-            not_checked(
+            unchecked_finding(
                 WHOLE_GRAPH, bindings, "", f"random inputs are none that the model takes: {error}"
             )
         ]
@@ -180,7 +180,7 @@ def _whole_graph(
         )
     ]
     findings = [
-        not_checked(WHOLE_GRAPH, bindings, name, f"no reference: {expected.missing[value]}")
+        unchecked_finding(WHOLE_GRAPH, bindings, name, f"no reference: {expected.missing[value]}")
         for value, _, name in outputs
         if value in expected.missing
     ]
@@ -189,11 +189,11 @@ def _whole_graph(
         why = next(iter(expected.missing.values()))
         rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {why}")
         return [finding_of(WHOLE_GRAPH, bindings, "", rejected)]
-    got = run_fenced(bundle, device, device_target(device), bindings, inputs)
+    got = run_sandboxed(bundle, device, device_target(device), bindings, inputs)
     for value, buffer, name in known:
         if buffer in got.missing:
             findings.append(
-                not_checked(WHOLE_GRAPH, bindings, name, f"needs {got.missing[buffer]}")
+                unchecked_finding(WHOLE_GRAPH, bindings, name, f"needs {got.missing[buffer]}")
             )
             continue
         found = expected.check(value, got.values[buffer], name)
@@ -201,7 +201,7 @@ def _whole_graph(
     return findings
 
 
-def not_checked(name: str, bindings: Bindings, output: str, why: str) -> Finding:
+def unchecked_finding(name: str, bindings: Bindings, output: str, why: str) -> Finding:
     """Nothing could be compared."""
     return Finding(name, bindings, output, None, 0.0, 0.0, 0.0, why)
 

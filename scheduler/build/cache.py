@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.files import disk_errors, write_whole
+from scheduler.files import disk_errors, write_atomic
 
 _ENTRY = "entry.json"
-_WHAT = "the code cache"
+_CACHE_NAME = "the code cache"
 _ABANDONED_AFTER_S = 24 * 3600
 _JUST_USED_S = 3600
 _OTHER_BOOTS_S = 30 * 24 * 3600  # hosts may share a cache
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-_SHRUNK = 0.9
+_SHRINK_RATIO = 0.9
 
 
 def digest(*parts: str | bytes) -> str:
@@ -56,7 +56,7 @@ class CodeCache:
 
     def get(self, key: str) -> Entry | None:
         """The entry of that key, checked; None where there is none that is whole."""
-        directory = self._place(key)
+        directory = self._entry_path(key)
         try:
             record = json.loads((directory / _ENTRY).read_bytes())
             for name, expected in record["files"].items():
@@ -71,19 +71,19 @@ class CodeCache:
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """An empty folder on the cache's own disk, removed afterwards."""
-        with disk_errors(_WHAT, self.root):
+        with disk_errors(_CACHE_NAME, self.root):
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
             directory = Path(tempfile.mkdtemp(dir=parent))
         try:
-            with disk_errors(_WHAT, self.root):
+            with disk_errors(_CACHE_NAME, self.root):
                 yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
     def put(self, key: str, files: Mapping[str, Path], record: Mapping[str, Any]) -> Entry:
         """Move the files into the cache. Where another process was faster, its entry is kept."""
-        directory = self._place(key)
+        directory = self._entry_path(key)
         with self.workspace() as work:
             new = work / "new"
             new.mkdir()
@@ -124,8 +124,8 @@ class CodeCache:
             return None
 
     def write_note(self, key: str, text: str) -> None:
-        with disk_errors(_WHAT, self.root):
-            write_whole(self.root / "notes" / key, text.encode())
+        with disk_errors(_CACHE_NAME, self.root):
+            write_atomic(self.root / "notes" / key, text.encode())
 
     def sweep(self) -> None:
         """Remove what processes that were killed left behind, once it is a day old."""
@@ -138,13 +138,13 @@ class CodeCache:
     def shrink(self, limit_bytes: int, *, dry_run: bool = False) -> int:
         """Remove the entries that were not used for the longest time where all take more than the
         limit, until they take nine tenths of it: how many. What was just used stays."""
-        entries = [_used(entry) for entry in (self.root / "builds").glob("*/*")]
+        entries = [_entry_usage(entry) for entry in (self.root / "builds").glob("*/*")]
         total = sum(size for _, size, _ in entries)
         removed = 0
         if total <= limit_bytes:
             return removed
         for used, size, directory in sorted(entries):
-            if total <= _SHRUNK * limit_bytes or used > time.time() - _JUST_USED_S:
+            if total <= _SHRINK_RATIO * limit_bytes or used > time.time() - _JUST_USED_S:
                 break
             total -= size
             removed += 1
@@ -157,11 +157,11 @@ class CodeCache:
         with self.workspace() as work, suppress(FileNotFoundError):  # somebody else was quicker
             directory.rename(work / "old")
 
-    def _place(self, key: str) -> Path:
+    def _entry_path(self, key: str) -> Path:
         return self.root / "builds" / key[:2] / key
 
 
-def _used(entry: Path) -> tuple[float, int, Path]:
+def _entry_usage(entry: Path) -> tuple[float, int, Path]:
     """When an entry was last used (seconds since 1970), and its bytes."""
     used, size = 0.0, 0
     with suppress(FileNotFoundError, NotADirectoryError):

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache, Entry, digest
-from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.places import places
-from scheduler.build.process import Cancellation, Completed, Limits, run
 from scheduler.build.recipe import Recipe, recipe_of
+from scheduler.build.sandbox_paths import places
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.codegen.languages import language_of
-from scheduler.fence import Fence
-from scheduler.outcome import Interrupted, MachineError, Rejected, Stage
+from scheduler.errors import Interrupted, MachineError, Rejected, Stage
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.process import Cancellation, CompletedProcess, Limits, run
 from scheduler.targets import Target
 
 # What a build may write besides its files: the tools' own caches.
@@ -51,7 +51,7 @@ def build(
     target: Target,
     toolchain: Toolchain,
     cache: CodeCache,
-    flags: Flags = DEFAULT,
+    flags: Flags = DEFAULT_FLAGS,
     limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
     *,
@@ -72,33 +72,33 @@ def build(
     if obstacle := recipe.obstacle(toolchain):
         reason = f"the {toolchain.name} compiler cannot build for {target.name}: {obstacle}"
         return Rejected(Stage.COMPILE, reason)
-    if foreign := recipe.foreign(flags):
+    if foreign := recipe.ignored_flags(flags):
         language = language_of(recipe.source_file)
         what = f"{' '.join(foreign)} changes nothing in {language} for {target.name}"
         return Rejected(Stage.COMPILE, f"{what}: build without it")
     key = _key(source, name, recipe, target, toolchain, flags)
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):
-        return _result(entry, recipe, target, toolchain, flags, source, cached=True)
+        return _entry_build(entry, recipe, target, toolchain, flags, source, cached=True)
     for is_last in (False, True):
         with cache.workspace() as directory:
-            steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
-            steps.check_room()
+            steps = _CommandRunner(recipe, toolchain, directory, cache, limits, cancellation)
+            steps.check_free_space()
             (directory / recipe.source_file).write_text(source)
             recipe.prepare(directory, toolchain)
-            rejected = _make(steps, name, target, toolchain, flags)
+            rejected = _run_recipe(steps, name, target, toolchain, flags)
             if rejected is None:
-                entry = _kept(steps, key, target)
-                return _result(entry, recipe, target, toolchain, flags, source, cached=False)
+                entry = _store_entry(steps, key, target)
+                return _entry_build(entry, recipe, target, toolchain, flags, source, cached=False)
             if steps.killed or isinstance(rejected, Interrupted):
                 return rejected
-            if is_last or steps.blames_source:
+            if is_last or steps.has_source_error:
                 cache.put(key, {}, {"reason": rejected.reason, "log": rejected.detail})
                 return rejected
     raise AssertionError("the last one returns")
 
 
-def _kept(steps: _Steps, key: str, target: Target) -> Entry:
+def _store_entry(steps: _CommandRunner, key: str, target: Target) -> Entry:
     """What the steps made, moved into the cache."""
     recipe, directory = steps.recipe, steps.directory
     code = (directory / recipe.code_file).read_bytes()
@@ -113,7 +113,7 @@ def _kept(steps: _Steps, key: str, target: Target) -> Entry:
 
 
 @dataclass
-class _Steps:
+class _CommandRunner:
     """Runs one command after the other and keeps their output and time."""
 
     recipe: Recipe
@@ -126,7 +126,7 @@ class _Steps:
     seconds: float = 0.0
     killed: bool = False  # over its limits, or crashed: perhaps not because of the source
     environment: dict[str, str] = field(init=False)
-    places: Fence = field(init=False)
+    places: Sandbox = field(init=False)
 
     def __post_init__(self) -> None:
         compilers_cache = self.cache.compiler_cache()
@@ -140,12 +140,12 @@ class _Steps:
         }
 
     @property
-    def blames_source(self) -> bool:
+    def has_source_error(self) -> bool:
         """Whether the tools found an error at a line of the source."""
         found = self.recipe.diagnostics(self.log)
         return any(diagnostic.severity == "error" for diagnostic in found)
 
-    def check_room(self) -> None:
+    def check_free_space(self) -> None:
         """Raise ``MachineError`` where a build may not find the room that it needs: tools that do
         not find it fail in ways of their own, or not at all."""
         root = self.cache.root
@@ -156,7 +156,7 @@ class _Steps:
                 f" needs {_ROOM_BYTES >> 20}: free some, or name another folder"
             )
 
-    def do(self, command: Sequence[str], output: str = "") -> Rejected | None:
+    def run_command(self, command: Sequence[str], output: str = "") -> Rejected | None:
         """None when the command succeeded; what it prints goes into the file ``output`` then, if
         one is named. The time is wall time of the compiler's process."""
         start = time.perf_counter()
@@ -176,7 +176,7 @@ class _Steps:
             return Interrupted(Stage.COMPILE, machine, self.log)
         return Rejected(Stage.COMPILE, self._reason(done), self.log)
 
-    def _reason(self, done: Completed) -> str:
+    def _reason(self, done: CompletedProcess) -> str:
         """One line for a table."""
         if done.failure:
             return f"the compiler was {done.failure}"
@@ -187,7 +187,7 @@ class _Steps:
         return match[0].strip() if match else f"the compiler failed with status {done.returncode}"
 
 
-def _machine_error(done: Completed) -> str:
+def _machine_error(done: CompletedProcess) -> str:
     """Why the command's end says nothing of what it was given; empty where it does."""
     if done.interrupted:
         return f"the compiler was {done.failure}, which nobody here asked for"
@@ -195,20 +195,20 @@ def _machine_error(done: Completed) -> str:
     return f"the compiler: {match[0].strip()}" if match else ""
 
 
-def _make(
-    steps: _Steps, name: str, target: Target, toolchain: Toolchain, flags: Flags
+def _run_recipe(
+    steps: _CommandRunner, name: str, target: Target, toolchain: Toolchain, flags: Flags
 ) -> Rejected | None:
     """Make the recipe's files."""
     recipe, directory = steps.recipe, steps.directory
     for step in recipe.steps(target, toolchain, flags, name):
         if step.before is not None:
             step.before(directory)
-        if (rejected := steps.do(step.command, step.output)) is not None:
+        if (rejected := steps.run_command(step.command, step.output)) is not None:
             return rejected
     for file in recipe.files_with(toolchain):
         if not (directory / file).is_file() or not (directory / file).stat().st_size:
             return Interrupted(Stage.COMPILE, f"the compiler left no {file}", steps.log)
-    reason = recipe.unloadable(directory, name)
+    reason = recipe.load_error(directory, name)
     return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
 
 
@@ -225,7 +225,7 @@ def _key(
     )
 
 
-def _result(
+def _entry_build(
     entry: Entry,
     recipe: Recipe,
     target: Target,

@@ -7,7 +7,7 @@ import re
 from scheduler.build.model import Diagnostic
 
 
-def diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
+def parse_diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
     """The diagnostics of the kernel's own source, each once, in the log's order.
 
     Lines are ``file:line:column: severity: message``, as clang and gcc write them. The device and

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _DYNSYM = 11
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -28,28 +28,28 @@ class DynamicSymbols:
 
 def dynamic_symbols(library: bytes) -> DynamicSymbols:
     """Read them from a library's bytes. ``UserError`` where it is not a whole ELF file."""
-    with _whole():
-        return _read(library)
+    with _elf_errors():
+        return _read_dynamic_symbols(library)
 
 
-def section_bytes(file: bytes) -> dict[str, int]:
+def section_sizes(file: bytes) -> dict[str, int]:
     """The bytes of each section, by its name. ``UserError`` where it is not a whole ELF file."""
-    with _whole():
+    with _elf_errors():
         sections = _sections(file)
         (names,) = struct.unpack_from("<H", file, 62)
         strings = sections[names][4]
-        return {_text(file, strings + section[0]): section[5] for section in sections}
+        return {_c_string(file, strings + section[0]): section[5] for section in sections}
 
 
 @contextmanager
-def _whole() -> Iterator[None]:
+def _elf_errors() -> Iterator[None]:
     try:
         yield
     except (struct.error, IndexError, ValueError):
         raise UserError("not a 64-bit ELF file, or a damaged one: build it again") from None
 
 
-def _read(library: bytes) -> DynamicSymbols:
+def _read_dynamic_symbols(library: bytes) -> DynamicSymbols:
     sections = _sections(library)
     defined: set[str] = set()
     undefined: set[str] = set()
@@ -59,7 +59,7 @@ def _read(library: bytes) -> DynamicSymbols:
         strings = sections[link][4]
         for position in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):
             name, _, _, section, _, _ = _SYMBOL.unpack_from(library, position)
-            (defined if section else undefined).add(_text(library, strings + name))
+            (defined if section else undefined).add(_c_string(library, strings + name))
     return DynamicSymbols(frozenset(defined), frozenset(undefined))
 
 
@@ -71,5 +71,5 @@ def _sections(file: bytes) -> list[tuple[int, ...]]:
     return [_SECTION.unpack_from(file, table + index * size) for index in range(count)]
 
 
-def _text(file: bytes, begin: int) -> str:
+def _c_string(file: bytes, begin: int) -> str:
     return file[begin : file.index(b"\0", begin)].decode()

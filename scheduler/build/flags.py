@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _ALLOWED = re.compile(
     r"""-O[0123sz]
@@ -43,7 +43,7 @@ class Flags:
         return tuple(value for value in self.values if not _DEVICE_ONLY.match(value))
 
 
-DEFAULT = Flags()
+DEFAULT_FLAGS = Flags()
 
 
 def parse_flags(text: str) -> Flags:

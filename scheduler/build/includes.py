@@ -11,13 +11,13 @@ from os.path import normpath
 from pathlib import Path
 
 from scheduler.build.cache import digest
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 
 _SPLICE = re.compile(r"\\[ \t]*\n")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
 # How else a source may read a file: beside itself, by names that macros make, as a module, and
 # through the assembler.
-_OTHERWISE = re.compile(
+_INDIRECT_READ = re.compile(
     r"%:|#[ \t]*(?:include[ \t]*[^<\s]|import|embed|/)"
     r"|\b(?:__has_\w+|import|_Pragma|asm|__asm(?:__)?)\b"
 )
@@ -25,15 +25,15 @@ _OTHERWISE = re.compile(
 
 def included_digest(source: str, folders: Sequence[str]) -> str:
     """Of the headers that ``included`` finds, by name and content."""
-    return _digest(included(source, folders))
+    return _digest(included_headers(source, folders))
 
 
-def included(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
+def included_headers(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
     """The headers that a source reads with these folders of ours as its ``-I``, with their content;
     all of ours where its text does not say which."""
     text = _SPLICE.sub("", source)
-    if _OTHERWISE.search(text):
-        return _all()
+    if _INDIRECT_READ.search(text):
+        return _all_headers()
     found: dict[Path, str] = {}
     waiting = [(text, HEADERS)]
     while waiting:
@@ -49,10 +49,10 @@ def included(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
 
 def headers_digest() -> str:
     """What our headers contain, whatever their dates and wherever they lie."""
-    return _digest(_all())
+    return _digest(_all_headers())
 
 
-def _all() -> Mapping[Path, str]:
+def _all_headers() -> Mapping[Path, str]:
     return {file: file.read_text() for file in HEADERS.rglob("*") if file.is_file()}
 
 

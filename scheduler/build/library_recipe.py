@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from scheduler.build.diagnostics import diagnostics
+from scheduler.build.diagnostics import parse_diagnostics
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.includes import included_digest
 from scheduler.build.model import Diagnostic, Toolchain
-from scheduler.build.places import HEADERS
 from scheduler.build.recipe import Recipe
+from scheduler.build.sandbox_paths import HEADERS
 
 
 class LibraryRecipe(Recipe):
@@ -32,7 +32,7 @@ class LibraryRecipe(Recipe):
         if toolchain.builtin_headers:
             (directory / "builtin").symlink_to(toolchain.builtin_headers)
 
-    def unloadable(self, directory: Path, symbol: str) -> str:
+    def load_error(self, directory: Path, symbol: str) -> str:
         symbols = dynamic_symbols((directory / self.library_file).read_bytes())
         if symbol not in symbols.defined:
             return f"the source does not export {symbol}"
@@ -42,4 +42,4 @@ class LibraryRecipe(Recipe):
         return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
 
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
-        return diagnostics(log, self.source_file)
+        return parse_diagnostics(log, self.source_file)

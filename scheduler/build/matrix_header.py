@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
@@ -19,11 +19,11 @@ from scheduler.matrix_instructions import (
     Digit,
     Layout,
     MatrixInstruction,
-    of_processor,
-    selected,
+    best_instructions,
+    processor_instructions,
 )
 
-FILE = HEADERS / "common" / "kiln" / "matrix_instructions.h"
+HEADER_FILE = HEADERS / "common" / "kiln" / "matrix_instructions.h"
 
 _HEAD = """\
 // Matrix instructions: shapes, types and layouts. Generated from scheduler/matrix_instructions.py
@@ -61,18 +61,24 @@ struct Select {
 _TABLES = "// X(name, how its builtin is called): each instruction of this target\n"
 
 
-def text() -> str:
+def render_header() -> str:
     parts = [_HEAD]
     for processors, rows in groupby(INSTRUCTIONS, key=lambda one: one.processors):
-        parts += [_if("if", processors), *(struct(one) for one in rows), "#endif\n"]
+        parts += [_conditional("if", processors), *(render_struct(one) for one in rows), "#endif\n"]
     parts += [_TABLES, _tables(), "}  // namespace kiln::instruction\n"]
     return "\n".join(parts)
 
 
-def struct(one: MatrixInstruction) -> str:
+def render_struct(one: MatrixInstruction) -> str:
     """The traits of one instruction."""
     element, accumulator = _cpp(one.element), _cpp(one.accumulator)
-    operand = "short" if one.bits else "uint8_t" if one.held.startswith("f8") else _cpp(one.held)
+    operand = (
+        "short"
+        if one.bits
+        else "uint8_t"
+        if one.register_type.startswith("f8")
+        else _cpp(one.register_type)
+    )
     lines = [
         f"// {one.source}",
         f"struct {one.name} {{",
@@ -135,19 +141,19 @@ def _tables() -> str:
     names = dict.fromkeys(name for one in INSTRUCTIONS for name in one.processors)
     same: dict[tuple[MatrixInstruction, ...], list[str]] = {}
     for name in names:
-        same.setdefault(of_processor(name), []).append(name)
+        same.setdefault(processor_instructions(name), []).append(name)
     parts = []
     for position, (instructions, processors) in enumerate(same.items()):
         uses = " ".join(f"\\\n  X({one.name}, {one.call})" for one in instructions)
-        parts.append(_if("if" if position == 0 else "elif", processors))
+        parts.append(_conditional("if" if position == 0 else "elif", processors))
         parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
-        parts += [_select(one) for one in selected(instructions)]
+        parts += [_select(one) for one in best_instructions(instructions)]
     return "\n".join([*parts, "#endif\n"])
 
 
 def _select(one: MatrixInstruction) -> str:
     return (
-        f"template <>\nstruct Select<{_cpp(one.serves)}, {one.m}> {{\n"
+        f"template <>\nstruct Select<{_cpp(one.compute_type)}, {one.m}> {{\n"
         f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
     )
 
@@ -157,7 +163,7 @@ def _cpp(element: str) -> str:
     return element if named else DType.from_label(element).cpp
 
 
-def _if(word: str, processors: Iterable[str]) -> str:
+def _conditional(word: str, processors: Iterable[str]) -> str:
     return f"#{word} " + " || ".join(f"defined({_macro(name)})" for name in processors) + "\n"
 
 
@@ -168,4 +174,4 @@ def _macro(processor: str) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text())
+    HEADER_FILE.write_text(render_header())

@@ -35,7 +35,7 @@ class Toolchain:
     driver_digest: str = ""
 
     @property
-    def reads(self) -> tuple[Path, ...]:
+    def extra_read_paths(self) -> tuple[Path, ...]:
         """Files and folders that its programs read besides their own."""
         return ()
 

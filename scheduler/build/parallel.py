@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Cancellation, Limits
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
+from scheduler.sandbox.process import Cancellation, Limits
 from scheduler.targets import Target
 
 
 @dataclass(frozen=True)
-class Request:
+class BuildRequest:
     """One call of ``build``."""
 
     source: str
     name: str
     target: Target
     toolchain: Toolchain
-    flags: Flags = DEFAULT
+    flags: Flags = DEFAULT_FLAGS
     source_file: str = ""
 
 
 @dataclass(frozen=True)
-class Progress:
+class BuildProgress:
     """Builds done of all, and the one just finished: its place in the requests and its result."""
 
     done: int
@@ -38,10 +38,10 @@ class Progress:
 
 
 def build_all(
-    requests: Sequence[Request],
+    requests: Sequence[BuildRequest],
     cache: CodeCache,
     workers: int,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[BuildProgress], None] | None = None,
     cancellation: Cancellation | None = None,
     limits: Limits = Limits(),
 ) -> tuple[Build | Rejected, ...]:
@@ -52,12 +52,12 @@ def build_all(
     """
     cancellation = cancellation or Cancellation()
     cache.sweep()
-    places: dict[Request, list[int]] = {}
+    places: dict[BuildRequest, list[int]] = {}
     for index, request in enumerate(requests):
         places.setdefault(request, []).append(index)
     results: dict[int, Build | Rejected] = {}
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="build") as pool:
-        pending: dict[Future[Build | Rejected], Request] = {
+        pending: dict[Future[Build | Rejected], BuildRequest] = {
             pool.submit(
                 build,
                 *(request.source, request.name, request.target, request.toolchain, cache),
@@ -76,7 +76,7 @@ def build_all(
                     for index in places[pending.pop(future)]:
                         results[index] = result
                         if on_progress:
-                            on_progress(Progress(len(results), len(requests), index, result))
+                            on_progress(BuildProgress(len(results), len(requests), index, result))
         except BaseException:
             cancellation.cancel()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Diagnostic, Toolchain
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import Target, find
 from scheduler.targets.registry import backend_of, load_part
 
@@ -78,7 +78,7 @@ class Recipe(ABC):
     def obstacle(self, toolchain: Toolchain) -> str:
         """Why this compiler cannot build; "" where it can."""
 
-    def foreign(self, flags: Flags) -> tuple[str, ...]:  # noqa: ARG002 - most take all
+    def ignored_flags(self, flags: Flags) -> tuple[str, ...]:  # noqa: ARG002 - most take all
         """Allowed flags that would change nothing here: they are for other targets' compilers."""
         return ()
 
@@ -97,7 +97,7 @@ class Recipe(ABC):
         """Lay what the commands need beside the source, as links."""
 
     @abstractmethod
-    def unloadable(self, directory: Path, symbol: str) -> str:
+    def load_error(self, directory: Path, symbol: str) -> str:
         """What would only be found when the library is loaded; "" where nothing is wrong."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
     return found
 
 
-def builds(target: Target, source_file: str) -> bool:
+def can_build(target: Target, source_file: str) -> bool:
     """Whether anything builds such sources for the target."""
     backend = backend_of(target)
     return any(

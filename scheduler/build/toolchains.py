@@ -20,15 +20,15 @@ from typing import Protocol, TypeAlias
 from scheduler.build.cache import CodeCache, digest
 from scheduler.build.includes import headers_digest
 from scheduler.build.model import AbsentToolchain, Toolchain
-from scheduler.build.places import places_of
-from scheduler.build.process import Limits, run
 from scheduler.build.recipe import recipe_of
-from scheduler.files import LACKS
-from scheduler.outcome import MachineError, UserError
+from scheduler.build.sandbox_paths import programs_sandbox
+from scheduler.errors import MachineError, UserError
+from scheduler.files import TRANSIENT_ERRNOS
+from scheduler.sandbox.process import Limits, run
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, load_part
 
-Found: TypeAlias = Toolchain | AbsentToolchain
+ToolchainResult: TypeAlias = Toolchain | AbsentToolchain
 
 
 class ToolchainFor(Protocol):
@@ -52,32 +52,34 @@ class Search:
     cache: CodeCache | None = None
 
 
-def find_all(search: Search) -> tuple[Found, ...]:
+def find_toolchains(search: Search) -> tuple[ToolchainResult, ...]:
     """Every backend's compilers, in order of preference, or why one is not there."""
     finders = dict.fromkeys(backend.compilers for backend in backends())
     return tuple(dict.fromkeys(found for finder in finders for found in load_part(finder)(search)))
 
 
-def find_for(target: Target, search: Search) -> tuple[Found, ...]:
+def find_target_toolchains(target: Target, search: Search) -> tuple[ToolchainResult, ...]:
     """The compilers of the target's backend, as ``find_all``."""
-    found: tuple[Found, ...] = load_part(backend_of(target).compilers)(search)
+    found: tuple[ToolchainResult, ...] = load_part(backend_of(target).compilers)(search)
     return found
 
 
-def clang_compilers(search: Search) -> tuple[Found, ...]:
+def clang_compilers(search: Search) -> tuple[ToolchainResult, ...]:
     """Those that build HIP sources: ROCm's before the bundled one, whose clang may be newer."""
-    return (_rocm(search), _bundled(search.cache), _system(search))
+    return (_find_rocm(search), _find_bundled(search.cache), _find_system(search))
 
 
-def bundled(cache: CodeCache | None = None) -> Toolchain:
+def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
     """The clang of the ``ziglang`` package. ``UserError`` where the package is damaged."""
-    found = _bundled(cache)
+    found = _find_bundled(cache)
     if isinstance(found, AbsentToolchain):
         raise UserError(f"the bundled compiler is not usable ({found.reason}): install ziglang")
     return found
 
 
-def preferred(found: Sequence[Found], target: Target, source_file: str = "") -> Toolchain:
+def pick_toolchain(
+    found: Sequence[ToolchainResult], target: Target, source_file: str = ""
+) -> Toolchain:
     """The first that builds such sources for the target (``recipe_of`` says which are meant).
     ``UserError`` with each reason where none does."""
     recipe, reasons = recipe_of(target, source_file), []
@@ -91,7 +93,7 @@ def preferred(found: Sequence[Found], target: Target, source_file: str = "") -> 
     raise UserError(f"no compiler for {target.name} ({'; '.join(reasons)}); {recipe.remedy}")
 
 
-def _bundled(cache: CodeCache | None) -> Found:
+def _find_bundled(cache: CodeCache | None) -> ToolchainResult:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return AbsentToolchain("bundled", "the Python package ziglang is not installed")
@@ -111,7 +113,7 @@ def _bundled(cache: CodeCache | None) -> Found:
     )
 
 
-def _rocm(search: Search) -> Found:
+def _find_rocm(search: Search) -> ToolchainResult:
     folders = []
     if search.rocm_path is not None:
         root = search.rocm_path
@@ -119,22 +121,22 @@ def _rocm(search: Search) -> Found:
     for folder in folders:
         for name in ("amdclang++", "clang++", "clang"):
             if (folder / name).is_file():
-                return _installed("rocm", folder / name, search)
+                return _probe_driver("rocm", folder / name, search)
     on_path = shutil.which("amdclang++", path=search.path) if search.path else None
     if on_path:
-        return _installed("rocm", Path(on_path), search)
+        return _probe_driver("rocm", Path(on_path), search)
     where = f"no amdclang++ under {search.rocm_path} or" if search.rocm_path else "no amdclang++"
     return AbsentToolchain("rocm", f"{where} in PATH")
 
 
-def _system(search: Search) -> Found:
+def _find_system(search: Search) -> ToolchainResult:
     driver = shutil.which("clang++", path=search.path) if search.path else None
     if not driver:
         return AbsentToolchain("system", "no clang++ in PATH")
-    found = _installed("system", Path(driver), search)
+    found = _probe_driver("system", Path(driver), search)
     if isinstance(found, AbsentToolchain):
         return found
-    targets = answer_of("system", Path(driver), "--print-targets", search.cache)
+    targets = query_driver("system", Path(driver), "--print-targets", search.cache)
     if isinstance(targets, AbsentToolchain):
         return targets
     if "amdgcn" not in targets:
@@ -142,7 +144,7 @@ def _system(search: Search) -> Found:
     return found
 
 
-def _installed(name: str, driver: Path, search: Search) -> Found:
+def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
     """A compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
     resolved = driver.resolve()
     beside = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
@@ -169,7 +171,7 @@ def _version(
 ) -> str | AbsentToolchain:
     """``22.1.8``, and the line it came from where that says more (ROCm's release and commit)."""
     name, *driver = command
-    answer = answer_of(name, file, "--version", cache, tuple(driver))
+    answer = query_driver(name, file, "--version", cache, tuple(driver))
     if isinstance(answer, AbsentToolchain):
         return answer
     match = _VERSION.search(answer)
@@ -178,7 +180,7 @@ def _version(
     return match.group(0).strip() if name != "bundled" else f"clang {match.group(1)}"
 
 
-def answer_of(
+def query_driver(
     name: str, file: Path, question: str, cache: CodeCache | None, driver: tuple[str, ...] = ()
 ) -> str | AbsentToolchain:
     """What the driver prints, run with limits; remembered by its path, size and time.
@@ -196,10 +198,10 @@ def answer_of(
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [*(driver or (str(file),)), question]
-            used = places_of((Path(command[0]),), Path(folder))
+            used = programs_sandbox((Path(command[0]),), Path(folder))
             done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, places=used)
     except OSError as error:
-        if error.errno in LACKS:
+        if error.errno in TRANSIENT_ERRNOS:
             raise MachineError(f"{file} cannot be asked now: {error.strerror}") from error
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
     if done.interrupted:

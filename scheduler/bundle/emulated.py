@@ -7,8 +7,8 @@ from pathlib import Path
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import bundle_paths
-from scheduler.outcome import UserError
-from scheduler.runtime.instructions import EmulatedKernel, is_emulated
+from scheduler.errors import UserError
+from scheduler.runtime.isa_device import EmulatedKernel, is_emulated
 from scheduler.targets import find
 
 

@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.bundle.inputs import GIVEN
-from scheduler.bundle.looping import Looping, needed, sizes_of
+from scheduler.bundle.loop_state import LoopState, loop_reads, loop_sizes
 from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.program import StepKind
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, backed_bindings, bind_unbacked, check_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX
 from scheduler.ir.index.functions import evaluate, unbacked_sizes
 from scheduler.ir.operations import buffer_size_symbol, size_buffer_name
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
-from scheduler.outcome import UserError
 from scheduler.runtime.device import Device, LoadedKernel
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -68,7 +68,7 @@ class BundleRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._forget()
+        self._reset()
         for pointer in self._memory:
             self._device.free(pointer)
 
@@ -80,21 +80,23 @@ class BundleRun:
         shape, ``DeviceError`` where the device fails.
         """
         self.missing = {}
-        self._forget()
+        self._reset()
         self._write_inputs(values)
         manifest = self._bundle.manifest
-        looping = Looping(manifest.loops, self.buffers, self._pointers, self.bindings, self._holds)
-        for what, number in looping.order(manifest.program, self._lacks_of_loop):
+        looping = LoopState(
+            manifest.loops, self.buffers, self._pointers, self.bindings, self._read_flag
+        )
+        for what, number in looping.order(manifest.program, self._is_loop_blocked):
             if what is StepKind.EXTERN:
-                self._extern(manifest.externs[number])
+                self._execute_extern(manifest.externs[number])
                 continue
             each = manifest.calls[number]
-            if self._lacks_size(each):
+            if self._is_size_missing(each):
                 continue
             call = each.select_variant(self.bindings)
             entry = manifest.kernels[call.kernel]
-            if not self._is_missing(call, entry):
-                self._call(call, entry)
+            if not self._is_input_missing(call, entry):
+                self._launch(call, entry)
         self._device.synchronize()
         self._check_assertions()
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
@@ -124,7 +126,7 @@ class BundleRun:
         manifest = self._bundle.manifest
         for name, size in manifest.pools.items():
             if name not in self._pools and self._is_known(size):
-                self._pools[name] = self._new(evaluate(size, self.bindings), memory)
+                self._pools[name] = self._allocate_block(evaluate(size, self.bindings), memory)
         for name, buffer in manifest.buffers.items():
             if name in self.buffers or not self._is_known(*buffer.size, *buffer.stride):
                 continue
@@ -134,13 +136,13 @@ class BundleRun:
             self._pointers[name] = (
                 self._pools[manifest.storage[name]]
                 if name in manifest.storage
-                else self._new(bound.nbytes, memory)
+                else self._allocate_block(bound.nbytes, memory)
             )
 
     def _is_known(self, *exprs: Expr) -> bool:
         return all(size in self.bindings for expr in exprs for size in unbacked_sizes(expr))
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """What an earlier run learned from its data."""
         for pointer in self._late:
             self._device.free(pointer)
@@ -153,7 +155,7 @@ class BundleRun:
             if not self._is_known(*buffer.size, *buffer.stride):
                 self.buffers.pop(name, None)
 
-    def _new(self, nbytes: int, memory: list[int]) -> int:
+    def _allocate_block(self, nbytes: int, memory: list[int]) -> int:
         pointer = self._device.allocate(nbytes)
         if pointer:
             memory.append(pointer)
@@ -174,10 +176,10 @@ class BundleRun:
         if buffer.elements:
             self._device.write(self._pointers[buffer.name], to_storage(value, buffer))
 
-    def _extern(self, extern: ExternEntry) -> None:
+    def _execute_extern(self, extern: ExternEntry) -> None:
         self._device.synchronize()
         try:
-            made = self._run_extern(extern, _Lazy(self._made), self.bindings)
+            made = self._run_extern(extern, _LazyBuffers(self._read_available), self.bindings)
         except NoReferenceError as error:
             self.missing.update(dict.fromkeys(extern.outputs, str(error)))
             return
@@ -188,15 +190,15 @@ class BundleRun:
         for name, value in made.items():
             self._write(self.buffers[name], value)
 
-    def _holds(self, name: str) -> bool:
+    def _read_flag(self, name: str) -> bool:
         """What a buffer of one boolean says, once all before it is done."""
         self._device.synchronize()
         return bool(self.read(name).item())
 
-    def _lacks_of_loop(self, loop: LoopEntry, after_a_step: bool) -> bool:
+    def _is_loop_blocked(self, loop: LoopEntry, after_a_step: bool) -> bool:
         """Whether a loop needs what is missing: all that it leaves is missing too."""
-        due = needed(loop, after_a_step=after_a_step)
-        sizes = (size_buffer_name(n) for e in sizes_of(loop) for n in unbacked_sizes(e))
+        due = loop_reads(loop, after_a_step=after_a_step)
+        sizes = (size_buffer_name(n) for e in loop_sizes(loop) for n in unbacked_sizes(e))
         lacking = [name for name in due if name in self.missing]
         lacking += [name for name in sizes if buffer_size_symbol(name) not in self.bindings]
         if lacking:
@@ -204,12 +206,12 @@ class BundleRun:
             self.missing.update(dict.fromkeys(loop.results, why))
         return bool(lacking)
 
-    def _made(self, name: str) -> Array:
+    def _read_available(self, name: str) -> Array:
         if name in self.missing:
             raise NoReferenceError(self.missing[name])
         return self.read(name)
 
-    def _lacks_size(self, call: KernelCall) -> bool:
+    def _is_size_missing(self, call: KernelCall) -> bool:
         """Whether a call needs a size that is missing: what it writes is missing too."""
         given = (call.args, *(variant.args for variant in call.variants))
         exprs = [v for args in given for v in args.values() if not isinstance(v, str)]
@@ -227,7 +229,7 @@ class BundleRun:
         self.missing.update(dict.fromkeys(written, why))
         return True
 
-    def _is_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
+    def _is_input_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
         """Whether a call reads what is missing: what it writes is missing too, for that reason."""
         buffers = [(str(call.args[a.name]), a.is_output) for a in entry.args if a.type == "ptr"]
         why = next(
@@ -237,8 +239,8 @@ class BundleRun:
             self.missing.update((name, why) for name, writes in buffers if writes)
         return bool(why)
 
-    def _call(self, call: KernelCall, entry: KernelEntry) -> None:
-        kernel = self._loaded(call.kernel, entry)
+    def _launch(self, call: KernelCall, entry: KernelEntry) -> None:
+        kernel = self._load_kernel(call.kernel, entry)
         args = arguments(call, entry, self._pointers, self.bindings)
         needed = kernel.workspace_bytes(args)
         workspace = self._device.allocate(needed)
@@ -247,7 +249,7 @@ class BundleRun:
             self._device.synchronize()
             self._device.free(workspace)
 
-    def _loaded(self, name: str, entry: KernelEntry) -> LoadedKernel:
+    def _load_kernel(self, name: str, entry: KernelEntry) -> LoadedKernel:
         if name not in self._kernels:
             library = self._bundle.library(name, self._device.info.target)
             types = [arg.type for arg in entry.args]
@@ -275,7 +277,7 @@ def _is_size(name: str) -> bool:
     return bool(buffer_size_symbol(name))
 
 
-class _Lazy(Mapping[str, Array]):
+class _LazyBuffers(Mapping[str, Array]):
     """Buffers read from the device when they are asked for."""
 
     def __init__(self, read: Callable[[str], Array]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from scheduler.bundle.execute import NoReferenceError, RunExtern
 from scheduler.bundle.manifest import ExternEntry
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Node
@@ -18,7 +19,6 @@ from scheduler.ir.storage import Array
 from scheduler.ir.values import loads
 from scheduler.lowering.errors import node_location
 from scheduler.lowering.interpret import view_value
-from scheduler.outcome import UserError
 from scheduler.reference import evaluate, read_sizes, symbolic_values
 
 
@@ -38,12 +38,12 @@ def extern_runner(plan: Schedule) -> RunExtern:
         extern = externs.get(entry.outputs)
         if extern is None or extern.node != entry.node:
             raise UserError(f"the extern {entry.node} is not one of the bundle's own graph")
-        return _computed(extern, nodes[extern.node], buffers, lowered, bindings)
+        return _compute(extern, nodes[extern.node], buffers, lowered, bindings)
 
     return run
 
 
-def _computed(
+def _compute(
     extern: Extern,
     node: Node,
     buffers: Mapping[str, Array],

@@ -123,7 +123,7 @@ class MutationEntry:
     input: str  # buffer
 
 
-class Times(StrEnum):
+class TimeSource(StrEnum):
     """What times are: of a device, or of a model of one."""
 
     MEASURED = "measured"
@@ -139,7 +139,7 @@ class ChosenBy:
     target: str
     toolchain: str
     bindings: Mapping[str, int]
-    times: Times = Times.MEASURED
+    times: TimeSource = TimeSource.MEASURED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ class Manifest:
         graph = data["graph"]
         flat = {f"graph_{key}": graph[key] for key in ("name", "digest")}
         read = decode(_codec(), {**data, **flat, "symbols": graph["symbols"]}, Manifest, what)
-        return replace(read, calls=tuple(_resolved(call, read.kernels) for call in read.calls))
+        return replace(read, calls=tuple(_resolve_args(call, read.kernels) for call in read.calls))
 
 
 def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
@@ -244,7 +244,7 @@ def _codec() -> Converter:
 C = TypeVar("C", KernelCall, CallVariant)
 
 
-def _resolved(call: C, kernels: Mapping[str, KernelEntry]) -> C:
+def _resolve_args(call: C, kernels: Mapping[str, KernelEntry]) -> C:
     """The call with its numbers as expressions; the kernel says which arguments are buffers, whose
     names may be those of sizes. Without the kernel, or the argument in it, all are expressions."""
     entry = kernels.get(call.kernel)
@@ -255,5 +255,5 @@ def _resolved(call: C, kernels: Mapping[str, KernelEntry]) -> C:
     }
     if isinstance(call, CallVariant):
         return replace(call, args=args)
-    variants = tuple(_resolved(variant, kernels) for variant in call.variants)
+    variants = tuple(_resolve_args(variant, kernels) for variant in call.variants)
     return replace(call, args=args, variants=variants)

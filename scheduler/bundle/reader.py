@@ -12,12 +12,12 @@ from typing import Any
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import GIVEN, LoopEntry, Manifest
 from scheduler.codegen import bundle_paths
+from scheduler.errors import UserError
 from scheduler.ir.check import check_constants
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.parser import check_name
 from scheduler.ir.serialize import graph_from_json
-from scheduler.outcome import UserError
 from scheduler.targets import find
 
 MAX_BYTES = 256 * 2**20
@@ -54,7 +54,7 @@ class Bundle:
         return path
 
 
-def read(folder: Path) -> Bundle:
+def open_bundle(folder: Path) -> Bundle:
     """Open a bundle. Raises ``UserError`` naming the part that is missing or malformed."""
     path = folder / bundle_paths.MANIFEST
     if not path.is_file():

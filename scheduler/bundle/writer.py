@@ -27,16 +27,16 @@ from scheduler.bundle.manifest import (
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.graph import Guard, Relation, SymbolInfo
 from scheduler.ir.operations import Lowered
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import UserError
 from scheduler.targets import find
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # What lies in a bundle's folder, with what running its wrapper and tuning leave there.
-_WRITTEN = frozenset(
+_BUNDLE_FILES = frozenset(
     (
         *(bundle_paths.MANIFEST, bundle_paths.GRAPH, bundle_paths.WRAPPER, bundle_paths.KERNELS),
         *(bundle_paths.LEDGER, bundle_paths.LOG, bundle_paths.RESULTS, "__pycache__"),
@@ -113,14 +113,14 @@ def wrapper_of(manifest: Manifest) -> str:
     return render_wrapper(manifest.to_json(), libraries)
 
 
-def texts_of(schedule: Schedule, manifest: Manifest) -> Iterator[tuple[str, str]]:
+def bundle_texts(schedule: Schedule, manifest: Manifest) -> Iterator[tuple[str, str]]:
     """The texts of the bundle as a whole, each with its path in it."""
     yield bundle_paths.MANIFEST, _json(manifest.to_json())
     yield bundle_paths.GRAPH, _json(graph_to_json(schedule.lowered.graph))
     yield bundle_paths.WRAPPER, wrapper_of(manifest)
 
 
-def record_of(build: Build) -> str:
+def build_record(build: Build) -> str:
     """The text that stands beside a build's files."""
     return _json(build.to_json())
 
@@ -144,7 +144,7 @@ def write(
     try:
         new = work / "new"
         new.mkdir()
-        for name, text in texts_of(schedule, manifest):
+        for name, text in bundle_texts(schedule, manifest):
             (new / name).write_text(text)
         for kernel in kernels:
             _write_kernel(new, kernel, builds, manifest.targets)
@@ -168,7 +168,7 @@ def check_replaceable(out: Path) -> None:
         return
     if not _is_ours(out / bundle_paths.MANIFEST):
         raise UserError(f"{out} holds something that is no bundle: name another folder")
-    if foreign := held - _WRITTEN:
+    if foreign := held - _BUNDLE_FILES:
         raise UserError(
             f"{out} holds {min(foreign)}, which is of no bundle: move it, or name another folder"
         )
@@ -200,7 +200,7 @@ def _write_kernel(
         for name in recipe_of(find(target), kernel.source_file).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
-        (place / bundle_paths.BUILD_RECORD).write_text(record_of(build))
+        (place / bundle_paths.BUILD_RECORD).write_text(build_record(build))
 
 
 def _json(data: Any) -> str:

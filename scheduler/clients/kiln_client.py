@@ -39,9 +39,9 @@ from http.client import HTTPException
 from typing import Any
 
 STORED, USAGE, REFUSED, NO_TOKEN, NOT_REACHED = 0, 2, 3, 4, 5
-FINE, FAILED, ERROR = 0, 1, 2
+PASSED, FAILED, ERROR = 0, 1, 2
 FAIL_ON = {"regression": "slower", "unknown": "unknown", "gone": "gone"}
-STATED = (
+CONTEXT_FIELDS = (
     *("format", "device", "target", "toolchain", "revision", "revision-at", "branch"),
     *("repository", "measured-at"),
 )
@@ -49,7 +49,7 @@ TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 LONGEST_WAIT_S = 60.0
 
 
-class Failed(Exception):  # noqa: N818 - this file is read by people of other projects
+class ClientError(Exception):
     """What cannot be mended by another try, with the exit status."""
 
     def __init__(self, status: int, line: str) -> None:
@@ -66,29 +66,29 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def main(arguments: list[str] | None = None) -> int:
     """Do as the command line says; the exit status."""
-    options = parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     comparing = options.command == "compare"
     try:
         if options.command == "pending":
             return pending(options)
         answer = compare(options) if comparing else push(options)
-    except Failed as failure:
-        say(str(failure))
+    except ClientError as failure:
+        print_error(str(failure))
         return ERROR if comparing else failure.status
     if comparing:
-        return compared(answer, options)
+        return write_comparison(answer, options)
     for part in answer.get("left_out", ()):
-        say(f"left out: {part['where']}: {part['reason']}")
+        print_error(f"left out: {part['where']}: {part['reason']}")
     sys.stdout.write(f"{json.dumps(answer)}\n")
     return STORED
 
 
-def say(line: str) -> None:
+def print_error(line: str) -> None:
     """A line for people."""
     sys.stderr.write(f"kiln_client: {line}\n")
 
 
-def parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(
         prog="kiln_client",
@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("push", help="send a file of results")
     command.add_argument("file", help='the results; "-" is the standard input')
     command.add_argument("--key", help="the batch's idempotency key; else one of its content")
-    for name in STATED:
+    for name in CONTEXT_FIELDS:
         command.add_argument(f"--{name}", default="", help="said of every point")
     add_connection(command)
     command = commands.add_parser("compare", help="compare two revisions over all their series")
@@ -140,21 +140,23 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     if not options.json:
         given["limit"] = 0
     request = urllib.request.Request(  # noqa: S310
-        address_of(options.url, "compare", given), headers=headers_of(options.token_file)
+        api_url(options.url, "compare", given), headers=auth_headers(options.token_file)
     )
     return send(request, options.tries, options.timeout, "counts")
 
 
-def compared(answer: dict[str, Any], options: argparse.Namespace) -> int:
+def write_comparison(answer: dict[str, Any], options: argparse.Namespace) -> int:
     """Write the comparison; the exit status."""
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr] # what a locale cannot say
     sys.stdout.write(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
     if not answer["compared"]:
-        say("no series could be compared: --fail-on unknown and --fail-on gone fail on that")
+        print_error(
+            "no series could be compared: --fail-on unknown and --fail-on gone fail on that"
+        )
     failing = [name for name in options.fail_on if answer["counts"][FAIL_ON[name]]]
     for name in dict.fromkeys(failing):
-        say(f"{name}: {answer['counts'][FAIL_ON[name]]} series; {answer['url']}")
-    return FAILED if failing else FINE
+        print_error(f"{name}: {answer['counts'][FAIL_ON[name]]} series; {answer['url']}")
+    return FAILED if failing else PASSED
 
 
 def pending(options: argparse.Namespace) -> int:
@@ -164,27 +166,29 @@ def pending(options: argparse.Namespace) -> int:
     after: Any = 0
     while after is not None:
         request = urllib.request.Request(  # noqa: S310
-            address_of(options.url, "requests", {**given, "after": after}),
-            headers=headers_of(options.token_file),
+            api_url(options.url, "requests", {**given, "after": after}),
+            headers=auth_headers(options.token_file),
         )
         answer = send(request, options.tries, options.timeout, "requests")
         for one in answer["requests"]:
             sys.stdout.write(f"{json.dumps(one)}\n")
         after = answer.get("next")
-    return FINE
+    return PASSED
 
 
 def push(options: argparse.Namespace) -> dict[str, Any]:
     """Send the file; Kiln's answer. Raises ``Failed``."""
     body = read_file(options.file)
-    stated = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in STATED}
+    stated = {
+        name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in CONTEXT_FIELDS
+    }
     if not stated["revision"] and b'"commit_info"' not in body:  # pytest-benchmark's own is better
-        stated.update(checkout())
+        stated.update(git_revision())
     stated = {name: text for name, text in stated.items() if text}
-    key = options.key or key_of(body, stated)
-    address = address_of(options.url, "results", stated)
+    key = options.key or idempotency_key(body, stated)
+    address = api_url(options.url, "results", stated)
     headers = {
-        **headers_of(options.token_file),
+        **auth_headers(options.token_file),
         "Idempotency-Key": key,
         "Content-Type": "application/json" if body.lstrip()[:1] in (b"{", b"[") else "text/plain",
     }
@@ -192,17 +196,17 @@ def push(options: argparse.Namespace) -> dict[str, Any]:
     return send(request, options.tries, options.timeout, "points")
 
 
-def address_of(url: str, path: str, given: dict[str, Any]) -> str:
+def api_url(url: str, path: str, given: dict[str, Any]) -> str:
     """An address of the API. Raises ``Failed``."""
     address = f"{url.rstrip('/')}/api/v1/{path}"
     if given:
         address += "?" + urllib.parse.urlencode(given)
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
-        raise Failed(USAGE, f"{url}: an address begins with http:// or https://")
+        raise ClientError(USAGE, f"{url}: an address begins with http:// or https://")
     return address
 
 
-def headers_of(token_file: str | None) -> dict[str, str]:
+def auth_headers(token_file: str | None) -> dict[str, str]:
     """Who asks."""
     return {"Authorization": f"Bearer {read_token(token_file)}", "User-Agent": "kiln_client/1"}
 
@@ -216,23 +220,23 @@ def send(request: urllib.request.Request, tries: int, timeout: float, due: str) 
         wait = min(LONGEST_WAIT_S, 2.0**turn) * random.uniform(0.5, 1.0)  # noqa: S311
         try:
             with opener.open(request, timeout=timeout) as response:
-                return answer_of(response.read(), due)
+                return parse_answer(response.read(), due)
         except urllib.error.HTTPError as error:
-            reason = f"{error.code}: {line_of(error)}"
+            reason = f"{error.code}: {error_line(error)}"
             if error.code in (401, 403):
-                raise Failed(NO_TOKEN, reason) from None
+                raise ClientError(NO_TOKEN, reason) from None
             if error.code not in TEMPORARY:
-                raise Failed(REFUSED, reason) from None
-            wait = seconds_of(error.headers.get("Retry-After"), wait)
+                raise ClientError(REFUSED, reason) from None
+            wait = retry_after_s(error.headers.get("Retry-After"), wait)
         except (OSError, HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         if turn + 1 < tries:
             sys.stderr.write(f"kiln_client: {reason}; again in {wait:.0f} s\n")
             time.sleep(wait)
-    raise Failed(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
+    raise ClientError(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
 
 
-def answer_of(data: bytes, due: str) -> dict[str, Any]:
+def parse_answer(data: bytes, due: str) -> dict[str, Any]:
     """The answer's JSON. Raises ``ValueError`` for something else, as of a proxy."""
     answer = json.loads(data)
     if not isinstance(answer, dict) or due not in answer:
@@ -240,7 +244,7 @@ def answer_of(data: bytes, due: str) -> dict[str, Any]:
     return answer
 
 
-def line_of(error: urllib.error.HTTPError) -> str:
+def error_line(error: urllib.error.HTTPError) -> str:
     """What a refusal says, in one line."""
     try:
         return str(json.loads(error.read())["error"])
@@ -248,7 +252,7 @@ def line_of(error: urllib.error.HTTPError) -> str:
         return str(error.reason)
 
 
-def seconds_of(given: str | None, otherwise: float) -> float:
+def retry_after_s(given: str | None, otherwise: float) -> float:
     """How long ``Retry-After`` asks to wait: a number of seconds, or a moment."""
     if not given:
         return otherwise
@@ -270,7 +274,7 @@ def read_file(name: str) -> bytes:
         with open(name, "rb") as file:  # noqa: PTH123
             return file.read()
     except OSError as error:
-        raise Failed(USAGE, f"{name} cannot be read: {error.strerror}") from None
+        raise ClientError(USAGE, f"{name} cannot be read: {error.strerror}") from None
 
 
 def read_token(name: str | None) -> str:
@@ -278,18 +282,20 @@ def read_token(name: str | None) -> str:
     text = os.environ.get("KILN_TOKEN", "") if name is None else read_file(name).decode("latin-1")
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise Failed(USAGE, "there is no token: --token-file names its file, or KILN_TOKEN has it")
+        raise ClientError(
+            USAGE, "there is no token: --token-file names its file, or KILN_TOKEN has it"
+        )
     return token
 
 
-def key_of(body: bytes, stated: dict[str, Any]) -> str:
+def idempotency_key(body: bytes, stated: dict[str, Any]) -> str:
     """The same for the same batch, whoever sends it."""
     made = hashlib.sha256(json.dumps(stated, sort_keys=True).encode())
     made.update(b"\n" + body)
     return made.hexdigest()
 
 
-def checkout() -> dict[str, Any]:
+def git_revision() -> dict[str, Any]:
     """Of the Git checkout that this runs in: commit, its moment, branch; nothing elsewhere."""
     try:
         commit, moment = git("log", "-1", "--format=%H %cI").split()

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.ir.storage import bind_buffer
-from scheduler.outcome import UserError
 
 if TYPE_CHECKING:
     from cattrs import Converter

@@ -14,8 +14,8 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.operations import Buffer, Lowered
-from scheduler.text import comment
-from scheduler.text import shortened as _short
+from scheduler.text import escape_comment
+from scheduler.text import shorten as _short
 
 
 class MetadataComment:
@@ -60,7 +60,7 @@ class MetadataComment:
             *(f"  {self._call(part)}" for part in parts),
             f"  return {','.join(f'%{_short(name)}' for name in node.writes)}",
         ]
-        return "".join(f"{self._mark} {comment(line)}\n" for line in lines)
+        return "".join(f"{self._mark} {escape_comment(line)}\n" for line in lines)
 
     def _placeholder(self, buffer: Buffer) -> str:
         described = self._describe(buffer.dtype, buffer.size, buffer.stride)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.outcome import Rejected, Stage
+from scheduler.errors import Rejected, Stage
 
 
 def illegal(reason: str, detail: str = "") -> Rejected:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Graph, Node
-from scheduler.text import identifier
+from scheduler.text import to_identifier
 
 #: Stands where a kernel's name belongs until its text is complete.
 PLACEHOLDER = "KERNEL_NAME"
@@ -41,7 +41,7 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
 
 def _op_identifier(op: str) -> str:
     """What a C identifier can hold of an op's name, which comes from the model's file."""
-    return identifier(op).strip("_") or "op"
+    return to_identifier(op).strip("_") or "op"
 
 
 def size_names(symbols: Iterable[str]) -> dict[str, str]:
@@ -53,7 +53,9 @@ def size_names(symbols: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for symbol in sorted(symbols):
         name = (
-            symbol if _TORCH_SYMBOL.fullmatch(symbol) else f"n_{identifier(symbol)[:_SIZE_LIMIT]}"
+            symbol
+            if _TORCH_SYMBOL.fullmatch(symbol)
+            else f"n_{to_identifier(symbol)[:_SIZE_LIMIT]}"
         )
         if PLACEHOLDER in name:
             name = name.lower()

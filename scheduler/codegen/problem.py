@@ -22,6 +22,7 @@ from typing import Any
 import sympy
 
 from scheduler.codegen.names import fused_name
+from scheduler.fuel import fuel_limit, spend_fuel
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
@@ -37,8 +38,7 @@ from scheduler.ir.operations import (
     numel,
 )
 from scheduler.ir.values import Accumulator, Cast, Indirect, Load, Value, loads
-from scheduler.limits import PROBLEM_STEPS
-from scheduler.steps import counted, spend
+from scheduler.limits import PROBLEM_FUEL
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
@@ -92,7 +92,7 @@ class ProblemShape:
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     """The problem that a node with a kernel solves."""
-    with counted(f"describing kernel {node.name}", PROBLEM_STEPS):
+    with fuel_limit(f"describing kernel {node.name}", PROBLEM_FUEL):
         return _problem_of(node, lowered)
 
 
@@ -140,7 +140,7 @@ class _CanonicalWriter:
         self.sizes: set[str] = set()
 
     def write(self, value: Any) -> Any:
-        spend()
+        spend_fuel()
         if isinstance(value, Enum):
             return value.name
         if isinstance(value, sympy.Expr):

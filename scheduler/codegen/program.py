@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 #: How many calls, and how many externs, come before a place of the order.
 Position: TypeAlias = tuple[int, int]

@@ -8,11 +8,11 @@ from typing import Any
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, CFunctionRequest, make_request
 from scheduler.codegen.kernel import KernelArg, KernelCall
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer
-from scheduler.outcome import UserError
 
 
 @dataclass(frozen=True)

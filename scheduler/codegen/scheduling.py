@@ -13,11 +13,11 @@ from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.languages import language_of
 from scheduler.codegen.template import Config, KernelTemplate, alternative_hint
+from scheduler.errors import Rejected, Stage, UserError
+from scheduler.fuel import LimitError, fuel_limit
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
-from scheduler.limits import RENDERING_STEPS
-from scheduler.outcome import Rejected, Stage, UserError
-from scheduler.steps import LimitError, counted
+from scheduler.limits import RENDERING_FUEL
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, load_part, targets_of
 
@@ -253,10 +253,10 @@ def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
 def _node_fuel(node: SchedulerNode) -> Iterator[None]:
     """Name the node where its kernels take more work than one may."""
     try:
-        with counted("rendering", RENDERING_STEPS):
+        with fuel_limit("rendering", RENDERING_FUEL):
             yield
     except LimitError as error:
-        raise error.at(f"kernel {node.name} ({', '.join(node.nodes)})") from error
+        raise error.with_location(f"kernel {node.name} ({', '.join(node.nodes)})") from error
 
 
 class CompetingSchedulings(BaseScheduling):

@@ -24,11 +24,11 @@ from scheduler.codegen.kernel import (
 )
 from scheduler.codegen.names import PLACEHOLDER, kernel_name
 from scheduler.codegen.title import title
+from scheduler.errors import Rejected, UserError
+from scheduler.fuel import spend_fuel
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
-from scheduler.outcome import Rejected, UserError
-from scheduler.steps import spend
 from scheduler.targets import Target
 
 _CHARACTERS = 64  # of a kernel's source that are written in a step
@@ -129,7 +129,7 @@ class KernelTemplate(ABC):
     def generate(self, config: Config) -> TemplateCaller:
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
-        spend(1 + len(rendered.source) // _CHARACTERS)
+        spend_fuel(1 + len(rendered.source) // _CHARACTERS)
         name = self.kernel_name(rendered.source)
         # The name is that of the text without the comment, which speaks of one node alone, and
         # whose first line names the kernel; names of the model in it stay as they are.

@@ -32,7 +32,7 @@ from scheduler.ir.operations import Assertion, size_buffer_name
 from scheduler.ir.random import BLOCKS, SEED, default_bindings
 from scheduler.ir.serialize import constant_from_json
 from scheduler.limits import MAX_ITERATIONS
-from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
+from scheduler.text import MAX_LINE, MAX_NAME, escape_comment, escape_docstring, one_line, shorten
 
 _T = TypeVar("_T")
 _INPUT_KINDS = ("input", "parameter", "constant")
@@ -117,8 +117,8 @@ class _Wrapper:
         return _template().render(
             layout=bundle_paths,
             numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
-            graph=docstring(self._manifest["graph"]["name"], MAX_NAME),
-            hints=[(docstring(name), int(symbols[name]["hint"])) for name in known],
+            graph=escape_docstring(self._manifest["graph"]["name"], MAX_NAME),
+            hints=[(escape_docstring(name), int(symbols[name]["hint"])) for name in known],
             inputs=[self._describe_buffer(name) for name in inputs],
             parameters=[self._describe_buffer(name) for name in given if name not in inputs],
             symbols=", ".join(known.values()),
@@ -211,7 +211,7 @@ class _Wrapper:
                 lines = ("    " + line for line in self._loop_end(number))
             elif self._is_loop_missing(number):
                 place = self._ends[place]
-                lines = [f"# {comment(self._loop_title(number))} is left out: it needs that"]
+                lines = [f"# {escape_comment(self._loop_title(number))} is left out: it needs that"]
             else:
                 lines = self._loop_begin(number, place, allocated)
             yield from ("    " * depth + line if line else line for line in list(lines))
@@ -264,9 +264,9 @@ class _Wrapper:
 
         runs = wrapper_host.host_function(extern, self._buffers)
         if not runs or any(name in self._missing for name in extern["outputs"]):
-            yield f"# {comment(self._missing_reason(extern))}"
+            yield f"# {escape_comment(self._missing_reason(extern))}"
             return
-        yield f"# {comment(shortened(extern['node']))}, on the host"
+        yield f"# {escape_comment(shorten(extern['node']))}, on the host"
         yield from wrapper_host.lines(
             extern, self._buffers, self._result, self._symbols.__getitem__, store
         )
@@ -306,7 +306,7 @@ class _Wrapper:
 
     def _loop_title(self, number: int) -> str:
         loop = self._loops[number]
-        return f"{shortened(loop['node'])}, {shortened(loop['op'])}"
+        return f"{shorten(loop['node'])}, {shorten(loop['op'])}"
 
     def _is_loop_missing(self, number: int) -> bool:
         return any(
@@ -325,7 +325,7 @@ class _Wrapper:
             elif what is StepKind.BEGIN:
                 names = wrapper_loops.owned_buffers(self._loops[inside])
                 yield from self._allocations(names, allocated)
-        yield f"# {comment(self._loop_title(number))}"
+        yield f"# {escape_comment(self._loop_title(number))}"
         yield from wrapper_loops.begin_lines(self._loops[number], number, self._loop_texts)
 
     def _loop_end(self, number: int) -> Iterator[str]:
@@ -357,8 +357,8 @@ class _Wrapper:
                 yield call["args"][arg["name"]], bool(arg.get("output"))
 
     def _missing_reason(self, extern: Mapping[str, Any]) -> str:
-        op, node = shortened(extern["op"]), shortened(extern["node"])
-        reason = shortened(extern["reason"], MAX_LINE)
+        op, node = shorten(extern["op"]), shorten(extern["node"])
+        reason = shorten(extern["reason"], MAX_LINE)
         what = f"{op} has no kernel ({reason}), node {node}: use python -m scheduler run"
         return one_line(what, 2 * MAX_LINE)
 
@@ -367,7 +367,7 @@ class _Wrapper:
         given = [(self._key(name), name) for name in self._returned]
         given += [(self._key(name), made) for name, made in self._written]
         lines = {
-            key: f"output {shortened(key)} needs {self._missing_reason(self._missing[name])}"
+            key: f"output {shorten(key)} needs {self._missing_reason(self._missing[name])}"
             for key, name in given
             if name in self._missing
         }
@@ -411,14 +411,14 @@ class _Wrapper:
 
     def _call_lines(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
         if self._is_call_missing(call):
-            yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
+            yield f"# {escape_comment(shorten(call['kernel']))} is left out: it needs that"
             return
         yield from self._allocations(self._buffers_of(call), allocated)
         yield from self._call(call)
 
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
-        nodes = ", ".join(shortened(node) for node in call.get("nodes", ()))
-        yield f"# {comment(nodes)}"
+        nodes = ", ".join(shorten(node) for node in call.get("nodes", ()))
+        yield f"# {escape_comment(nodes)}"
         yield from _fallback_comment(call)
         variants = call.get("variants", ())
         for position, variant in enumerate(variants):
@@ -523,7 +523,7 @@ def _fallback_comment(call: Mapping[str, Any]) -> Iterator[str]:
     """A comment where the default stands in for a selected kernel that is not made any more."""
     not_made = call.get("choice", {}).get("not_made", "")
     if not_made:
-        gone = f"the selected kernel {comment(shortened(not_made))}"
+        gone = f"the selected kernel {escape_comment(shorten(not_made))}"
         yield f"# the default: {gone} is not made by this version of the generator"
 
 

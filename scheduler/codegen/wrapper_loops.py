@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 #: A loop of ``manifest.json``.
 Loop = Mapping[str, Any]
@@ -45,7 +45,7 @@ def begin_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     for one in loop["carried"]:
         yield f"{name(one['after'])} = {name(one['before'])}"
     if "steps" in loop:
-        count = f"run.steps({shortened(loop['node'])!r}, {texts.expression(loop['steps'])})"
+        count = f"run.steps({shorten(loop['node'])!r}, {texts.expression(loop['steps'])})"
         yield f"for {step} in range({count}):"
     else:
         yield f"{step}, {more} = 0, run.holds({name(loop['condition'])})"
@@ -64,7 +64,7 @@ def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     name = texts.name
     if "steps" not in loop:
         yield f"{_step_variable(number)} += 1"
-        given = f"{shortened(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
+        given = f"{shorten(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
         yield f"{_more_variable(number)} = run.goes_on({given})"
     for one in loop["carried"]:
         before, made = name(one["before"]), name(one["next"])

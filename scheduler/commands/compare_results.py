@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from scheduler.commands.output import print_json, print_progress, print_table
-from scheduler.files import write_whole
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.files import write_atomic
 from scheduler.results.file import read
 from scheduler.results.model import Results
 from scheduler.track.compare import (
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             for path, one in zip((arguments.before, arguments.after), results, strict=True)
         )
         text = markdown(comparison, (titles[0], titles[1]), lambda row: reasons[row.series])
-        write_whole(arguments.markdown, text.encode())
+        write_atomic(arguments.markdown, text.encode())
     if arguments.json:
         rows = [{**asdict(row), "why": reasons[row.series]} for row in comparison.rows]
         print_json({**asdict(comparison), "rows": rows})

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import pipeline
-from scheduler.benchmark.protocol import Stopwatch
+from scheduler.benchmark.timing import Stopwatch
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build
-from scheduler.build.parallel import Progress
+from scheduler.build.parallel import BuildProgress
 from scheduler.bundle import writer
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
-from scheduler.commands.trust import remember
+from scheduler.commands.trust import record_builds
+from scheduler.errors import Rejected
 from scheduler.ir.bindings import check_bindings, hint_bindings, parse_bindings
 from scheduler.ir.graph import Graph, MatmulPrecision
 from scheduler.isa.occupancy import OccupancyRules, rules_of
 from scheduler.lowering import coverage
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 Results = Mapping[tuple[str, str], Build | Rejected]
@@ -49,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compile and write; status 1 when a kernel does not compile."""
     watch = Stopwatch()
-    targets = options.targets(arguments.target)
+    targets = options.parse_targets(arguments.target)
     flags = parse_flags(arguments.flags)
-    with options.named("--out"):
+    with options.flag_errors("--out"):
         writer.check_replaceable(arguments.out)
-    graph = asked_for(arguments)
+    graph = load_graph(arguments)
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
     generated = pipeline.generate(plan, targets, any_language=arguments.language == "any")
     rendered_s = watch.seconds()
@@ -70,28 +70,28 @@ def run(arguments: argparse.Namespace) -> int:
     failed = {key: result for key, result in results.items() if isinstance(result, Rejected)}
     if not failed:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-        remember(builds.values())
+        record_builds(builds.values())
     facts = _facts(arguments.out, generated, builds, failed, (rendered_s, watch.seconds()))
     _report(facts, builds, targets, arguments.json)
     return 1 if failed else 0
 
 
-def asked_for(arguments: argparse.Namespace) -> Graph:
+def load_graph(arguments: argparse.Namespace) -> Graph:
     """The model's graph with its sizes (``--bind``) and the precision of its products."""
-    graph = with_hints(options.load(arguments), arguments.bind)
+    graph = with_hints(options.load_model(arguments), arguments.bind)
     return pipeline.with_precision(graph, MatmulPrecision(arguments.float32_matmul_precision))
 
 
 def with_hints(graph: Graph, texts: list[str]) -> Graph:
     """The graph with symbols' hints replaced by what ``--bind`` gives."""
-    with options.named("--bind"):
+    with options.flag_errors("--bind"):
         given = parse_bindings(texts, graph.symbols)
         if given:
             check_bindings(hint_bindings(graph.symbols, given), graph.symbols, graph.guards)
-    return pipeline.rebind(graph, given)
+    return pipeline.with_hints(graph, given)
 
 
-def _print_progress(progress: Progress) -> None:
+def _print_progress(progress: BuildProgress) -> None:
     if isinstance(progress.result, Rejected):
         print_progress(f"[{progress.done}/{progress.total}] {progress.result.reason}")
     elif progress.done % 10 == 0 or progress.done == progress.total:
@@ -100,7 +100,7 @@ def _print_progress(progress: Progress) -> None:
 
 def _facts(
     out: Path,
-    generated: pipeline.Generated,
+    generated: pipeline.GeneratedCode,
     builds: Mapping[tuple[str, str], Build],
     failed: Mapping[tuple[str, str], Rejected],
     seconds: tuple[float, float],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from scheduler import fence
+from scheduler import sandbox
 from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the devices that can be opened, why others cannot, and those whose times are modelled;
     what keeps kernels, compilers and readers of files to their own folders here. Exit status 0."""
-    found, parts = probe(), fence.in_force().parts
+    found, parts = probe(), sandbox.in_force().parts
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
         absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]
@@ -43,7 +43,7 @@ def _versions(one: DeviceInfo) -> str:
     return f"{one.runtime} {one.driver}".strip()
 
 
-def _in_force(part: fence.Part) -> str:
+def _in_force(part: sandbox.Protection) -> str:
     if part.in_force:
         return "yes"
     return "MISSING" if part.needed else "no"

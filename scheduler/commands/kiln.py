@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 DONE, OWN_FAILURE, MISTAKE, TURNED_DOWN, NO_TOKEN, REPLACED, AWAY = 0, 1, 2, 3, 4, 5, 6
@@ -29,19 +29,19 @@ _CACHE_MIB = 4096
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do as the command line says; the exit status."""
-    arguments = parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
     level = logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
     try:
         if arguments.require_fence:
-            import_module("scheduler.fence").require()
+            import_module("scheduler.sandbox").require()
         token = read_token(arguments.token_file)
     except UserError as error:
-        return _say(str(error), MISTAKE)
-    return join(arguments, token)
+        return _print_error(str(error), MISTAKE)
+    return run_worker(arguments, token)
 
 
-def parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
         prog="kiln", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -82,19 +82,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def join(arguments: argparse.Namespace, token: str) -> int:
+def run_worker(arguments: argparse.Namespace, token: str) -> int:
     """Be a worker; the exit status."""
     # What measures takes a while to import: a mistake in the command line is said before.
-    folder = import_module("scheduler.joining.folder")
-    servers = import_module("scheduler.joining.server")
-    workers = import_module("scheduler.joining.worker")
+    folder = import_module("scheduler.agent.folder")
+    servers = import_module("scheduler.agent.client")
+    workers = import_module("scheduler.agent.worker")
     stop = threading.Event()
     slot = arguments.slot
     usual = Path.home() / ".local/share/kiln-worker" / (str(slot) if slot > 1 else "")
     try:
-        server = servers.Server(arguments.url, token, stop)
+        server = servers.ServerClient(arguments.url, token, stop)
         own = folder.Folder(arguments.folder or usual, arguments.cache_mib << 20)
-        options = workers.Options(
+        options = workers.WorkerOptions(
             arguments.queue, arguments.name, slot, arguments.once, arguments.device_locks
         )
         worker = workers.RemoteWorker(server, own, options, stop)
@@ -103,13 +103,13 @@ def join(arguments: argparse.Namespace, token: str) -> int:
             signal.signal(number, lambda *_: threading.Thread(target=worker.end).start())
         worker.run()
     except servers.TokenError as error:
-        return _say(str(error), NO_TOKEN)
-    except servers.OverError as error:
-        return _say(str(error), REPLACED)
+        return _print_error(str(error), NO_TOKEN)
+    except servers.LeaseOverError as error:
+        return _print_error(str(error), REPLACED)
     except servers.StoppedError as error:
-        return _say(f"stopped while the server was away: {error}", AWAY)
+        return _print_error(f"stopped while the server was away: {error}", AWAY)
     except UserError as error:
-        return _say(str(error), TURNED_DOWN if server_answered(error) else MISTAKE)
+        return _print_error(str(error), TURNED_DOWN if server_answered(error) else MISTAKE)
     return DONE
 
 
@@ -133,7 +133,7 @@ def read_token(file: Path | None) -> str:
     return token
 
 
-def _say(line: str, status: int) -> int:
+def _print_error(line: str, status: int) -> int:
     sys.stderr.write(f"kiln: {one_line(line)}\n")
     return status
 

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the schedule; exit status 0."""
-    graph = options.load(arguments)
+    graph = options.load_model(arguments)
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
     by_name = {node.name: node for node in graph.nodes}
     if arguments.json:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.text import one_line
 
@@ -30,7 +30,7 @@ COMMANDS = {
 OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 
-def parser(
+def make_parser(
     asked: str | None = None, program: str = "python -m scheduler"
 ) -> argparse.ArgumentParser:
     """The whole command line, or what of it the command ``asked`` for needs."""
@@ -54,10 +54,10 @@ def parser(
 def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler") -> int:
     """Run one command; the exit status is 0, 1 (a failure of our own) or 2 (a user's mistake)."""
     given = sys.argv[1:] if argv is None else list(argv)
-    arguments = parser(given[0] if given else None, program).parse_args(given)
+    arguments = make_parser(given[0] if given else None, program).parse_args(given)
     try:
         if arguments.require_fence:
-            import_module("scheduler.fence").require()
+            import_module("scheduler.sandbox").require()
         return int(arguments.run(arguments))
     except UserError as error:
         sys.stderr.write(f"{error}\n")

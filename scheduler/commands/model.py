@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_line, print_progress
 from scheduler.cycles.bundles import model_bundle
@@ -22,12 +22,12 @@ from scheduler.cycles.report import (
     StallReason,
 )
 from scheduler.cycles.report_json import to_json
+from scheduler.errors import UserError
 from scheduler.ir.bindings import check_backed, check_bindings, hint_bindings, parse_bindings
 from scheduler.isa.listing import Instruction
 from scheduler.isa.rocm.reader import GPU
-from scheduler.outcome import UserError
 from scheduler.targets import Board, Target, boards, find
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 _MOST_STALLS = 8
 _SMALL = 0.005  # of a launch's stall: less is not listed
@@ -59,30 +59,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Model one launch, or each kernel of a bundle at the sizes that are bound."""
     target = find(arguments.target)
-    board = _board(target, arguments.board)
+    board = _find_board(target, arguments.board)
     if arguments.file.is_dir():
-        found = _of_bundle(arguments, target, board)
+        found = _bundle_reports(arguments, target, board)
     else:
-        found = _of_file(arguments, target, board)
+        found = _file_reports(arguments, target, board)
     if arguments.json:
         print_json({"modelled": [to_json(report) for _, report in found]})
         return 0
     for listing, report in found:
-        for line in described(listing, report):
+        for line in format_report(listing, report):
             print_line(line)
     return 0
 
 
-def _board(target: Target, asked: str) -> Board:
+def _find_board(target: Target, asked: str) -> Board:
     there = boards(target.name)
     for board in there:
         if asked.casefold() in board.name.casefold():
             return board
     names = ", ".join(board.name for board in there) or "none"
-    raise UserError(f"--board: no board {shortened(asked)} with {target.name}; there are: {names}")
+    raise UserError(f"--board: no board {shorten(asked)} with {target.name}; there are: {names}")
 
 
-def _of_file(
+def _file_reports(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is None:
@@ -95,15 +95,15 @@ def _of_file(
     return [(kernels.listing, model_file(kernels, target, board, text))]
 
 
-def _of_bundle(
+def _bundle_reports(
     arguments: argparse.Namespace, target: Target, board: Board
 ) -> list[tuple[str, Report]]:
     if arguments.launch is not None:
         raise UserError("--launch: a bundle has its launches; sizes are bound with --bind")
-    bundle = read(arguments.file)
+    bundle = open_bundle(arguments.file)
     manifest = bundle.manifest
     symbols = manifest.symbols
-    with options.named("--bind"):
+    with options.flag_errors("--bind"):
         given = parse_bindings(arguments.bind, symbols)
         check_backed(given)
         check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)
@@ -111,12 +111,12 @@ def _of_bundle(
     for kernel, listing, report in model_bundle(
         bundle, target, board, hint_bindings(symbols, given), arguments.kernel
     ):
-        print_progress(f"{shortened(kernel)}: {report.sampled}")
+        print_progress(f"{shorten(kernel)}: {report.sampled}")
         found.append((listing, report))
     return found
 
 
-def described(listing: str, report: Report) -> Iterator[str]:
+def format_report(listing: str, report: Report) -> Iterator[str]:
     """What people read of a report: each launch's time, sentence, pipes, and longest waits."""
     sizes = ", ".join(f"{name}={value}" for name, value in report.sizes.items())
     yield f"{report.kernel}  ({', '.join(filter(None, (report.board, sizes)))})"
@@ -165,7 +165,7 @@ def _stall(figures: InstructionFigures, instruction: Instruction, whole: float) 
     if figures.bytes_moved:
         more += f", {figures.bytes_used or 0:.0f} of {figures.bytes_moved:.0f} B used"
     why = f" for {reason}" if reason else ""
-    return f"{figures.stall / whole:6.1%} of waiting{why}: {line}{shortened(text, 80)}{more}"
+    return f"{figures.stall / whole:6.1%} of waiting{why}: {line}{shorten(text, 80)}{more}"
 
 
 def _lines(instructions: Sequence[Instruction], first: int, last: int) -> str:

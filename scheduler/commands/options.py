@@ -12,20 +12,20 @@ from pathlib import Path
 from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.toolchains import (
-    Found,
     Search,
     ToolchainFor,
-    find_all,
-    find_for,
-    preferred,
+    ToolchainResult,
+    find_target_toolchains,
+    find_toolchains,
+    pick_toolchain,
 )
+from scheduler.errors import UserError
 from scheduler.ir.graph import Graph, MatmulPrecision
-from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 
 
 @contextmanager
-def named(flag: str) -> Iterator[None]:
+def flag_errors(flag: str) -> Iterator[None]:
     """Put the flag before the message of a ``UserError``: the layers below know no flags."""
     try:
         yield
@@ -45,7 +45,7 @@ def add_model_name(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load(arguments: argparse.Namespace) -> Graph:
+def load_model(arguments: argparse.Namespace) -> Graph:
     """The graph that the arguments of ``add_model`` name."""
     return pipeline.load(arguments.model, model_name=arguments.model_name)
 
@@ -93,7 +93,7 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def targets(names: list[str]) -> tuple[Target, ...]:
+def parse_targets(names: list[str]) -> tuple[Target, ...]:
     """The targets named, each once, in order. ``UserError`` for an unknown one."""
     return tuple(find(name) for name in dict.fromkeys(names))
 
@@ -102,15 +102,15 @@ def code_cache(arguments: argparse.Namespace) -> CodeCache:
     return CodeCache(arguments.cache.absolute())
 
 
-def toolchains(arguments: argparse.Namespace) -> tuple[Found, ...]:
+def toolchains(arguments: argparse.Namespace) -> tuple[ToolchainResult, ...]:
     """Every compiler found, and why the others are not there."""
-    return find_all(_search(arguments))
+    return find_toolchains(_search(arguments))
 
 
 def toolchain_for(arguments: argparse.Namespace) -> ToolchainFor:
     """The compiler to use for each target, and each kind of source of it."""
-    found = cache(lambda target: find_for(target, _search(arguments)))
-    return cache(lambda target, source="": preferred(found(target), target, source))
+    found = cache(lambda target: find_target_toolchains(target, _search(arguments)))
+    return cache(lambda target, source="": pick_toolchain(found(target), target, source))
 
 
 def _search(arguments: argparse.Namespace) -> Search:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
+from scheduler.benchmark.graph_run import GraphOutputs, run_sandboxed
 from scheduler.benchmark.verification import device_target
 from scheduler.bundle.inputs import input_buffers, written_names
 from scheduler.bundle.manifest import Manifest
-from scheduler.bundle.reader import Bundle, read
+from scheduler.bundle.reader import Bundle, open_bundle
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress
-from scheduler.commands.trust import add_trust, confirm
+from scheduler.commands.trust import add_trust, confirm_trust
+from scheduler.errors import UserError
 from scheduler.ir.bindings import (
     Bindings,
     check_backed,
@@ -28,7 +29,6 @@ from scheduler.ir.bindings import (
 )
 from scheduler.ir.serialize import constant_to_json
 from scheduler.ir.storage import Array, bind_buffer, widen
-from scheduler.outcome import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,14 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the inputs, run, write the outputs: each under the graph's name of it, and the new value
     of an input that the model writes under the model's name of that input too. Constants among the
     outputs have no name: they are only reported."""
-    bundle = read(arguments.bundle)
-    with options.named("--bind"):
+    bundle = open_bundle(arguments.bundle)
+    with options.flag_errors("--bind"):
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
         check_backed(given)
     target = device_target(arguments.device)
-    confirm(bundle, target, arguments.trust)
+    confirm_trust(bundle, target, arguments.trust)
     values, bindings = read_inputs(bundle, arguments.inputs, given)
-    got = run_fenced(bundle, arguments.device, target, bindings, values)
+    got = run_sandboxed(bundle, arguments.device, target, bindings, values)
     _report(arguments, bundle, got, dict(got.bindings))
     return 0
 
@@ -125,11 +125,11 @@ def read_inputs(bundle: Bundle, path: Path, given: Bindings) -> tuple[dict[str, 
     missing = [name for name in buffers if name not in values]
     if missing:
         raise UserError(f"--inputs {path} lacks {', '.join(missing[:8])}; it needs {len(buffers)}")
-    bindings = _sizes(bundle.manifest, values, buffers, given)
-    return _fitting(bundle, values, buffers, bindings), bindings
+    bindings = _infer_sizes(bundle.manifest, values, buffers, given)
+    return _check_shapes(bundle, values, buffers, bindings), bindings
 
 
-def _sizes(
+def _infer_sizes(
     manifest: Manifest, values: Mapping[str, Array], buffers: Mapping[str, str], given: Bindings
 ) -> Bindings:
     shapes = {
@@ -147,20 +147,22 @@ def _sizes(
     return bindings
 
 
-def _fitting(
+def _check_shapes(
     bundle: Bundle, values: Mapping[str, Array], buffers: Mapping[str, str], bindings: Bindings
 ) -> dict[str, Array]:
     fitted: dict[str, Array] = {}
     for name, value in values.items():
         buffer = bind_buffer(bundle.manifest.buffers[buffers[name]], bindings)
         if value.shape != buffer.size:
-            raise UserError(_misfit(name, value.shape, buffer.size, bindings))
+            raise UserError(_shape_mismatch(name, value.shape, buffer.size, bindings))
         is_bits = buffer.dtype.numpy == str(value.dtype)  # bfloat16 travels as uint16
         fitted[name] = widen(value, buffer.dtype) if is_bits else value
     return fitted
 
 
-def _misfit(name: str, shape: Sequence[int], size: Sequence[int], bindings: Bindings) -> str:
+def _shape_mismatch(
+    name: str, shape: Sequence[int], size: Sequence[int], bindings: Bindings
+) -> str:
     """What of an input's shape is another than its buffer's, at these sizes of the model."""
     sizes = f" at {format_bindings(bindings)}" if bindings else ""
     if len(shape) != len(size):

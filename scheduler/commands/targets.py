@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Found
+from scheduler.build.toolchains import ToolchainResult
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.targets import Target, find, names
@@ -64,7 +64,7 @@ def _by_maker(known: list[Target]) -> dict[tuple[Terms, tuple[HardwareFigure, ..
     return found
 
 
-def _toolchain_json(one: Found) -> dict[str, str | None]:
+def _toolchain_json(one: ToolchainResult) -> dict[str, str | None]:
     if isinstance(one, Toolchain):
         return {"name": one.name, "version": one.version, "path_digest": one.path_digest}
     return {"name": one.name, "version": None, "reason": one.reason}

@@ -12,7 +12,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build
 from scheduler.build.recipe import library_of
 from scheduler.bundle.reader import Bundle
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 # Of this user, whatever folder builds are kept in.
 _HOME = Path.home() / ".cache" / "kiln"
@@ -28,7 +28,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def remember(builds: Iterable[Build]) -> None:
+def record_builds(builds: Iterable[Build]) -> None:
     """What was compiled here needs no asking later, in whatever bundle it is."""
     cache = CodeCache(_HOME)
     for build in builds:
@@ -37,7 +37,7 @@ def remember(builds: Iterable[Build]) -> None:
             cache.write_note(key, _NOTE)
 
 
-def confirm(bundle: Bundle, target: str, trusted: bool) -> None:
+def confirm_trust(bundle: Bundle, target: str, trusted: bool) -> None:
     """Return where the bundle's libraries for a target may be run.
 
     Raises ``UserError`` where somebody else compiled one and nobody says that it may be.
@@ -51,14 +51,14 @@ def confirm(bundle: Bundle, target: str, trusted: bool) -> None:
     what = f"{what} code that was not compiled here by this user"
     if not sys.stdin.isatty():
         raise UserError(f"{what}: add --trust to run them, or compile the model yourself")
-    sys.stderr.write(f"{what}.\n{_held()}\nRun them? [y/N] ")
+    sys.stderr.write(f"{what}.\n{_sandbox_summary()}\nRun them? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError(f"{bundle.folder}: nothing was run")
 
 
-def _held() -> str:
-    from scheduler.fence import in_force  # noqa: PLC0415 -- only who is asked waits for it
+def _sandbox_summary() -> str:
+    from scheduler.sandbox import in_force  # noqa: PLC0415 -- only who is asked waits for it
 
     missing = ", ".join(part.name for part in in_force().missing)
     if missing:

@@ -15,20 +15,20 @@ from scheduler import pipeline
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
-from scheduler.bundle.manifest import ChosenBy, Times
+from scheduler.bundle.manifest import ChosenBy, TimeSource
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options, tune_report, tune_search
-from scheduler.commands.compile_ import asked_for
+from scheduler.commands.compile_ import load_graph
 from scheduler.commands.output import print_progress
-from scheduler.commands.trust import remember
+from scheduler.commands.trust import record_builds
 from scheduler.cycles.report import VERSION as MODEL_VERSION
+from scheduler.errors import Rejected, UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split_nodes
 from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.graph import Graph
 from scheduler.lowering import coverage
-from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.collect import RunContext, collect_results
 from scheduler.results.model import Compiler
@@ -113,25 +113,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune and write; status 1 when a kernel of the result does not compile."""
-    with options.named("--budget"):
+    with options.flag_errors("--budget"):
         seconds = parse_seconds(arguments.budget)
     meter = Meter(Budget(seconds, arguments.compiles, arguments.measurements))
     started = datetime.now(UTC)
-    with options.named("--out"):
+    with options.flag_errors("--out"):
         writer.check_replaceable(arguments.out)
-    device = tune_search.device_named(arguments.device)
+    device = tune_search.find_device(arguments.device)
     target = find(device.target)
-    start = tune_search.start_from(arguments, device)
-    graph = asked_for(arguments)
+    start = tune_search.load_warm_start(arguments, device)
+    graph = load_graph(arguments)
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hint_bindings(graph.symbols)
-    with options.named("--bucket"):
+    with options.flag_errors("--bucket"):
         buckets = parse_buckets(arguments.bucket, graph.symbols, bindings, graph.guards)
-    problems, parts = _problems(arguments, plan, target, bindings, buckets)
+    problems, parts = _find_problems(arguments, plan, target, bindings, buckets)
     if start.lines:
         print_progress(start.text(problems))
     result = tune_search.search(
-        arguments, plan, problems, device, meter, start, tune_report.progress(arguments)
+        arguments, plan, problems, device, meter, start, tune_report.progress_printer(arguments)
     )
     toolchain = options.toolchain_for(arguments)(target)
     chosen_by = ChosenBy(
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         target.name,
         f"{toolchain.name} {toolchain.version}",
         bindings,
-        Times.MODELLED if device.modelled else Times.MEASURED,
+        TimeSource.MODELLED if device.modelled else TimeSource.MEASURED,
     )
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
@@ -160,7 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions, begun)
     if not device.modelled:  # results are what was measured
         _write_results(arguments, result, plan, graph, device, meter, started)
-    tune_report.report(arguments, result, failed, meter, chosen_by.times)
+    tune_report.print_report(arguments, result, failed, meter, chosen_by.times)
     return 1 if failed else 0
 
 
@@ -185,7 +185,7 @@ def _write_results(
         strategy=arguments.strategy,
         budget=meter.budget,
         started=started,
-        others=_others(arguments, result, target),
+        others=_other_compilers(arguments, result, target),
     )
     results = collect_results(result, circumstances, {node.name for node in plan.nodes})
     results_file.write(arguments.out / bundle_paths.RESULTS, results)
@@ -196,7 +196,7 @@ def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
     return Compiler(toolchain.name, toolchain.version, toolchain.path_digest, given)
 
 
-def _others(
+def _other_compilers(
     arguments: argparse.Namespace, result: TuningResult, target: Target
 ) -> dict[str, Compiler]:
     """The compilers of candidates in other languages than the target's base, by what their sources
@@ -213,7 +213,7 @@ def _others(
     return compilers
 
 
-def _problems(
+def _find_problems(
     arguments: argparse.Namespace,
     plan: Schedule,
     target: Target,
@@ -223,7 +223,7 @@ def _problems(
     """What is to be tuned; and with --try-unfused, which parts each fused kernel has."""
     backend = pipeline.scheduling(plan, (target,))
     problems: tuple[TuningProblem, ...] = ()
-    with options.named("--node"):
+    with options.flag_errors("--node"):
         for sizes in (bindings, *(dict(bucket.bindings) for bucket in buckets)):
             problems += find_problems(plan, backend, target, sizes, arguments.node)
     problems = unique_problems(problems)
@@ -285,11 +285,11 @@ def _write(
     else:
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-        remember(builds.values())
+        record_builds(builds.values())
     lines = [one.to_json() for one in fusions]
     write_jsonl(
         arguments.out / bundle_paths.LEDGER,
-        facts | tune_report.facts_of(result),
+        facts | tune_report.run_facts(result),
         result.entries,
         lines,
     )

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from scheduler.bundle.manifest import Times
+from scheduler.bundle.manifest import TimeSource
 from scheduler.commands.output import print_json, print_progress, print_table
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.ledger import CandidateState, Entry, best_of_backends, legacy_state
 from scheduler.tuning.modelled.log import band_text
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 
 
-def facts_of(result: TuningResult) -> dict[str, Any]:
+def run_facts(result: TuningResult) -> dict[str, Any]:
     """What a run spent, and why it ended."""
     return {
         "seconds": round(result.seconds, 3),
@@ -40,17 +40,17 @@ def _print_progress(event: Event) -> None:
     )
 
 
-def progress(arguments: argparse.Namespace) -> Callable[[Event], None]:
+def progress_printer(arguments: argparse.Namespace) -> Callable[[Event], None]:
     """What prints a line for each candidate; nothing where only JSON is asked for."""
     return (lambda _: None) if arguments.json else _print_progress
 
 
-def report(
+def print_report(
     arguments: argparse.Namespace,
     result: TuningResult,
     failed: dict[str, Rejected],
     meter: Meter,
-    times: Times,
+    times: TimeSource,
 ) -> None:
     """The decisions, as a table or as JSON; modelled times are called so in both."""
     rows = [_row(problem) for problem in result.problems]
@@ -58,12 +58,12 @@ def report(
         print_progress(f"{kernel}: {rejected.reason}")
     if arguments.json:
         keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
-        facts = facts_of(result) | {"total_seconds": round(meter.seconds, 3)}
+        facts = run_facts(result) | {"total_seconds": round(meter.seconds, 3)}
         out = {"bundle": None if failed else str(arguments.out), "times": times, **facts}
         problems = [
             dict(zip(keys, row, strict=True))
             | {"backends": [asdict(best) for best in best_of_backends(problem.entries)]}
-            | (_modelled(problem) if times is Times.MODELLED else {})
+            | (_modelled(problem) if times is TimeSource.MODELLED else {})
             for row, problem in zip(rows, result.problems, strict=True)
         ]
         print_json(
@@ -71,7 +71,7 @@ def report(
         )
         return
     word, figures = "", [(_ms(row[4]), _ms(row[5])) for row in rows]
-    if times is Times.MODELLED:
+    if times is TimeSource.MODELLED:
         word, figures = ", modelled", [_modelled_texts(one) for one in result.problems]
     print_table(
         (
@@ -84,7 +84,7 @@ def report(
         ],
     )
     for problem in result.problems:
-        if times is Times.MODELLED and (why := _why(problem)):
+        if times is TimeSource.MODELLED and (why := _why(problem)):
             print_progress(f"{problem.problem.node.name}: {why}")
         backends = best_of_backends(problem.entries)
         if len(backends) > 1:

@@ -10,13 +10,13 @@ from tempfile import gettempdir
 
 from scheduler.build.flags import parse_flags
 from scheduler.commands import options
+from scheduler.cpu_count import usable_cpus
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import UserError
-from scheduler.processors import usable_processors
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
-from scheduler.runtime.instructions import check_measures
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.isa_device import require_timing
+from scheduler.runtime.lock import lock_device
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets import Target, find
 from scheduler.targets.modelled import is_modelled
@@ -32,12 +32,12 @@ from scheduler.tuning.tuner import Event, TuningResult
 from scheduler.tuning.warm_start import COLD_START, WarmStart, read_warm_start
 
 
-def device_named(device_id: str) -> DeviceInfo:
+def find_device(device_id: str) -> DeviceInfo:
     """The device, which is opened once to see that it is there; a modelled one is not. Raises
     ``UserError`` for one that measures nothing."""
     if is_modelled(device_id):
         return modelled_device(device_id)
-    check_measures(device_id)
+    require_timing(device_id)
     device = open_device(device_id)
     try:
         return device.info
@@ -45,11 +45,11 @@ def device_named(device_id: str) -> DeviceInfo:
         device.close()
 
 
-def start_from(arguments: argparse.Namespace, device: DeviceInfo) -> WarmStart:
+def load_warm_start(arguments: argparse.Namespace, device: DeviceInfo) -> WarmStart:
     """What ``--from`` names. Raises ``UserError`` where that orders nothing here."""
     if arguments.start is None:
         return COLD_START
-    with options.named("--from"):
+    with options.flag_errors("--from"):
         if device.modelled:
             raise UserError(f"{device.id} measures nothing that could begin with modelled times")
         start = read_warm_start(arguments.start)
@@ -76,7 +76,7 @@ def search(
     )
     if device.modelled:
         return _modelled(arguments, plan, problems, device, meter, how, on_event)
-    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
+    lock = lock_device(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock:
         pool = _compilers(arguments, target)
         return tune(plan, problems, device, pool, meter, how, on_event)
@@ -91,11 +91,11 @@ def _modelled(
     how: SearchOptions,
     on_event: Callable[[Event], None],
 ) -> TuningResult:
-    with options.named("--model-limit"):
+    with options.flag_errors("--model-limit"):
         limit_s = parse_seconds(arguments.model_limit)
     emulation = emulation_for(device)
     models = ModelWorkers(
-        min(arguments.jobs or usable_processors(), max_model_workers()),
+        min(arguments.jobs or usable_cpus(), max_model_workers()),
         ModelCache(options.code_cache(arguments).root),
         limit_s,
     )
@@ -117,6 +117,6 @@ def _compilers(arguments: argparse.Namespace, target: Target) -> LocalCompilePoo
         target,
         options.toolchain_for(arguments),
         options.code_cache(arguments),
-        arguments.jobs or usable_processors(),
+        arguments.jobs or usable_cpus(),
         parse_flags(arguments.flags),
     )

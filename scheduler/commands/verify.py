@@ -12,13 +12,14 @@ from pathlib import Path
 
 from scheduler import untrusted
 from scheduler.benchmark.measure import Limits
-from scheduler.benchmark.places import memory_for_kernels
+from scheduler.benchmark.sandbox_paths import kernel_memory_limit
 from scheduler.benchmark.verification import Finding, device_target, verify
 from scheduler.bundle.manifest import Manifest
-from scheduler.bundle.reader import Bundle, read
+from scheduler.bundle.reader import Bundle, open_bundle
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
-from scheduler.commands.trust import add_trust, confirm
+from scheduler.commands.trust import add_trust, confirm_trust
+from scheduler.errors import UserError
 from scheduler.ir.bindings import (
     Bindings,
     check_backed,
@@ -28,7 +29,6 @@ from scheduler.ir.bindings import (
     parse_bindings,
     trial_bindings,
 )
-from scheduler.outcome import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
-    bundle = read(arguments.bundle)
+    bundle = open_bundle(arguments.bundle)
     trials = _bindings(arguments.bind, bundle.manifest)
     # A model or a device that is not there is reported before anything else.
     with _model(arguments, bundle) as model:
-        confirm(bundle, device_target(arguments.device), arguments.trust)
+        confirm_trust(bundle, device_target(arguments.device), arguments.trust)
         findings = _findings(arguments, bundle, trials, model)
     _report(findings, arguments.json)
     return 1 if any(finding.passed is False for finding in findings) else 0
@@ -86,7 +86,7 @@ def _findings(
             limits=limits,
         )
         if model is not None:
-            own = untrusted.Limits(arguments.timeout, memory_for_kernels())
+            own = untrusted.Limits(arguments.timeout, kernel_memory_limit())
             made = untrusted.compare_with_torch(model, bindings, own, seed=arguments.seed)
             findings += [Finding(**one) for one in made]
     return findings
@@ -102,7 +102,7 @@ def _model(arguments: argparse.Namespace, bundle: Bundle) -> Iterator[Path | Non
     if file is None:
         yield None
         return
-    if options.load(arguments).digest != bundle.manifest.graph_digest:
+    if options.load_model(arguments).digest != bundle.manifest.graph_digest:
         raise UserError(f"{file} is not the model that {bundle.folder} was compiled from")
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as folder:
         if arguments.model_name:
@@ -116,7 +116,7 @@ def _bindings(texts: list[str], manifest: Manifest) -> tuple[Bindings, ...]:
     symbols = manifest.symbols
     if not texts:
         return trial_bindings(symbols, manifest.guards)
-    with options.named("--bind"):
+    with options.flag_errors("--bind"):
         given = parse_bindings(texts, symbols)
         check_backed(given)
         check_bindings(hint_bindings(symbols, given), symbols, manifest.guards)

@@ -12,9 +12,9 @@ from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
 from scheduler.cycles.kernel_model import Limits, model_kernel
 from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import Report
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
-from scheduler.outcome import UserError
 from scheduler.targets import Board, Target
 
 

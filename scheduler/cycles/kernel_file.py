@@ -6,17 +6,17 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.build.process import Cancellation
 from scheduler.cycles.kernel_model import Limits, model_kernel
 from scheduler.cycles.launches.binding import bind_launch
 from scheduler.cycles.launches.parser import LaunchSpec
 from scheduler.cycles.report import Report
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.program import program_of
 from scheduler.isa.rocm.objects import reader
-from scheduler.outcome import UserError
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 MOST_BYTES = 64 << 20  # of a listing
 _OBJECTS = (b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
@@ -36,9 +36,9 @@ class KernelFile:
 
     def select_kernel(self, asked: str) -> str:
         """The kernel of that name, or the only one. ``UserError`` naming those that there are."""
-        there = ", ".join(map(shortened, self.kernels[:20])) or "none"
+        there = ", ".join(map(shorten, self.kernels[:20])) or "none"
         if asked and asked not in self.kernels:
-            raise UserError(f"{self.name}: no kernel {shortened(asked)}; there are: {there}")
+            raise UserError(f"{self.name}: no kernel {shorten(asked)}; there are: {there}")
         if not asked and len(self.kernels) != 1:
             raise UserError(f"{self.name}: the launch must name its function; there are: {there}")
         return asked or self.kernels[0]

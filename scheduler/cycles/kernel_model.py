@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.build.rocm.occupancy import Demand, occupancy, resident_groups
 from scheduler.cycles.block_durations import (
     block_durations,
@@ -27,13 +27,13 @@ from scheduler.cycles.launch_report import ModelledLaunch, write_launch_report
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
 from scheduler.cycles.sharing import Round, concurrent_blocks, estimate_sharing, round_of
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits as EmulatorLimits
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import Program, program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
 from scheduler.isa.rocm.emulator.trace import WaveTrace
-from scheduler.outcome import UserError
 from scheduler.targets import Board, Target
 from scheduler.targets.amd import amd_hardware
 
@@ -137,7 +137,7 @@ class _LaunchModel:
         return rates.paired if self._demand.wgp_mode else rates
 
     def _read_demand(self, listing: str) -> Demand:
-        known = kernels(listing).get(self._launch.function)
+        known = parse_kernels(listing).get(self._launch.function)
         if known is not None:
             return known.demand(self._launch.threads, self._launch.dynamic_lds_bytes)
         directives = self._program.directives

@@ -2,7 +2,7 @@
 
 No buffer is allocated: a page gets its contents when a wave touches it. Contents repeat after
 64 KiB, which no address depends on: floats are normal, integers small or, where they are positions
-of another tensor, within it (``benchmark/problem.py`` draws the same kinds).
+of another tensor, within it (``benchmark/case_builder.py`` draws the same kinds).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.codegen.kernel import Launch as RenderedLaunch
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.storage import Array, encode_values
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
-from scheduler.outcome import UserError
 
 WORKSPACE = "workspace"
 _FIRST = 1 << 32
@@ -39,7 +39,7 @@ def prepare_launches(
     """What a kernel's exported function launches for a request, and the memory that it is about.
 
     ``inputs`` are storages by the buffers' names, where some are given; ``index_limits`` says for
-    buffers of positions how many there are (``benchmark/problem.py:index_limits``). A launch with
+    buffers of positions how many there are (``benchmark/case_builder.py:index_limits``). A launch with
     an empty grid is left out, as the exported function leaves it out.
 
     Raises:

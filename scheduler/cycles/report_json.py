@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from scheduler.cycles.report import VERSION, Report
+from scheduler.errors import UserError
 from scheduler.ir.codec import decode, make_codec
-from scheduler.outcome import UserError
 
 _CODEC = make_codec()
 

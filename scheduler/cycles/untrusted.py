@@ -1,7 +1,7 @@
 """A kernel that nobody has checked, modelled in a process of its own.
 
 Its listing and its launch may say anything: the process has both to read, nothing to write, no
-network, and limits of time and memory (``scheduler/fence``); it answers with one line of JSON.
+network, and limits of time and memory (``scheduler/sandbox``); it answers with one line of JSON.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scheduler.build.asking import Child, ask
-from scheduler.build.process import Cancellation
 from scheduler.cycles.kernel_file import KernelFile
 from scheduler.cycles.report import Report
 from scheduler.cycles.report_json import from_json
+from scheduler.sandbox.process import Cancellation
+from scheduler.sandbox.rpc import ChildProgram, call_child
 from scheduler.targets import Board
 
-_CHILD = Child("scheduler.cycles.untrusted_child", "the model", "be modelled", "a kernel")
+_CHILD = ChildProgram("scheduler.cycles.untrusted_child", "the model", "be modelled", "a kernel")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def model_untrusted(
             "board": board.name,
             "limits": asdict(limits),
         }
-        answer = ask(
+        answer = call_child(
             *(_CHILD, (json.dumps(request), str(listing), str(text))),
             name=kernels.name,
             folder=folder,

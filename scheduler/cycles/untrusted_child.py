@@ -16,11 +16,11 @@ from typing import Any
 from scheduler.cycles.kernel_file import KernelFile, model_file
 from scheduler.cycles.launches.parser import read_launch, validator
 from scheduler.cycles.report_json import to_json
-from scheduler.fence import Fence
-from scheduler.fence import Limits as FenceLimits
-from scheduler.fence.model import MIB
-from scheduler.fence.python import enter_python
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.sandbox import Limits as FenceLimits
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.model import MIB
+from scheduler.sandbox.python import enter_python
 from scheduler.targets import boards, find
 
 
@@ -30,7 +30,7 @@ def main(request: dict[str, Any], listing: Path, launch: Path) -> None:
     memory = request["limits"]["memory_bytes"]
     seconds = math.ceil(request["limits"]["seconds"]) + 1
     limits = FenceLimits(memory_bytes=memory, file_bytes=MIB, cpu_seconds=seconds)
-    enter_python(Fence(read=(listing, launch), limits=limits))
+    enter_python(Sandbox(read=(listing, launch), limits=limits))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     name = request["name"]

@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.frontends.fields import quote_value
 from scheduler.limits import (
     MAX_DIRECTORY_BYTES,
     MAX_FILE_BYTES,
     MAX_JSON_BYTES,
-    MAX_JSON_PARTS,
+    MAX_JSON_TOKENS,
     MAX_RATIO,
     RATIO_FREE_BYTES,
 )
-from scheduler.outcome import UserError
 
 _END = struct.Struct("<4s4H2LH")
 _END_LOCATOR_64 = struct.Struct("<4sLQL")
@@ -154,8 +154,8 @@ def read_member(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) ->
 
 
 def parse_json(where: str, text: bytes) -> Any:
-    if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MAX_JSON_PARTS:
-        raise UserError(f"{where}: has more than {MAX_JSON_PARTS} parts")
+    if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MAX_JSON_TOKENS:
+        raise UserError(f"{where}: has more than {MAX_JSON_TOKENS} parts")
     try:
         return json.loads(text)
     except RecursionError as error:

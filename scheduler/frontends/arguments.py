@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.frontends.fields import Json, field, quote_value, read_union, value_name
 from scheduler.frontends.srepr import parse_plain, parse_srepr
 from scheduler.ir.dtypes import DType
@@ -22,7 +23,6 @@ from scheduler.limits import (
     MAX_RANK,
     MAX_STRING,
 )
-from scheduler.outcome import UserError
 
 _LAYOUTS = {7: "strided"}
 _MEMORY_FORMATS = {

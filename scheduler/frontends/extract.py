@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from scheduler.errors import UserError
 from scheduler.frontends.archive import (
     model_members,
     open_archive,
@@ -14,7 +15,6 @@ from scheduler.frontends.archive import (
     read_model_json,
 )
 from scheduler.frontends.fields import field, quote_value
-from scheduler.outcome import UserError
 
 _OWN_NAME = "model"  # what torch.export.load looks for
 #: Where each model's list of its tensors is, and whose folder they are in.

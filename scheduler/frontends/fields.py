@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.limits import MAX_NAME
-from scheduler.outcome import UserError
 
 Json = dict[str, Any]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.frontends.arguments import value_names
 from scheduler.frontends.fields import Json, field, optional_field, read_union
 from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo, TensorMeta
@@ -16,7 +17,6 @@ from scheduler.ir.guards import guard_sizes, is_implied
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr
 from scheduler.limits import MAX_EXPRESSION_TEXT, MAX_GUARDS
-from scheduler.outcome import UserError
 
 _SIGNS: Mapping[type[ast.cmpop], str] = MappingProxyType(
     {

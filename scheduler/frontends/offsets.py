@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.frontends.fields import Json
 from scheduler.ir.graph import Node, Ref
-from scheduler.outcome import UserError
 
 _LABEL = "storage_offset"
 # Its place among the arguments of each op that has it.

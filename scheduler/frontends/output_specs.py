@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from scheduler.errors import UserError
 from scheduler.frontends.arguments import output_values
 from scheduler.frontends.fields import Json, field, read_union, value_name
 from scheduler.ir.graph import ConstantOutput, GraphInput, InputKind, OutputKind, OutputSpec, Ref
-from scheduler.outcome import UserError
 
 # Where a kind of output names the input that it is for, and which kinds of inputs these are.
 _INPUTS: Mapping[OutputKind, tuple[str, tuple[InputKind, ...]]] = {

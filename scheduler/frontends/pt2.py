@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.frontends.archive import default_name, read_model_json
 from scheduler.frontends.arguments import (
     Expressions,
@@ -34,6 +35,7 @@ from scheduler.frontends.output_specs import read_outputs
 from scheduler.frontends.running_stats import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
 from scheduler.frontends.vmap import with_batch_dimensions
+from scheduler.fuel import fuel_limit
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -66,10 +68,8 @@ from scheduler.limits import (
     MAX_NAME,
     MAX_NODES,
     MAX_OUTPUTS,
-    READING_STEPS,
+    PARSE_FUEL,
 )
-from scheduler.outcome import UserError
-from scheduler.steps import counted
 
 SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
 _UNBACKED_HINT = 64  # of a size that depends on data
@@ -105,7 +105,7 @@ def read(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     document = read_model_json(path, model_name)
     try:
         nodes = _count_nodes(document)
-        with counted("reading", READING_STEPS.of(nodes)):
+        with fuel_limit("reading", PARSE_FUEL.for_parts(nodes)):
             graph = _Reader(document).graph(
                 default_name(path.stem, model_name) if name is None else name
             )

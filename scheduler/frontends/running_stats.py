@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.lowering.ops import resolve_op
-from scheduler.outcome import UserError
 
 _ONE = sympy.Integer(1)
 _RESERVING = "aten._batch_norm_with_update.default"  # always in training

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scheduler.errors import UserError
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Graph, GraphInput, Node, Ref
-from scheduler.outcome import UserError
 
 _ACCESS = "export.access_subclass_inner_tensor.default"
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.check import node_references, references, subgraphs
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.ops import LoweringRule, NoKernel, Op, Overload
@@ -32,7 +33,6 @@ from scheduler.lowering.ops import (
     matmul,
     special,
 )
-from scheduler.outcome import UserError
 
 _MODULES = ("torch._functorch.predispatch.", "torch._C._functorch.")
 _ADD, _REMOVE = "_add_batch_dim", "_remove_batch_dim"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
+from scheduler.fuel import fuel_limit
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
 from scheduler.fusion.horizontal import fuse_horizontally
@@ -13,8 +14,7 @@ from scheduler.fusion.node_builder import single_node
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import GroupKind, Lowered, Operation
-from scheduler.limits import SCHEDULING_STEPS
-from scheduler.steps import counted
+from scheduler.limits import SCHEDULING_FUEL
 
 
 def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
@@ -23,7 +23,7 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     With ``fuse`` False every operation is a kernel of its own: the schedule to compare with.
     Raises ``LimitError`` where it takes more steps than so many operations may.
     """
-    with counted("scheduling", SCHEDULING_STEPS.of(len(lowered.operations))):
+    with fuel_limit("scheduling", SCHEDULING_FUEL.for_parts(len(lowered.operations))):
         return _schedule(lowered, fuse=fuse)
 
 

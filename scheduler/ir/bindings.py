@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Expr, Guard, SymbolInfo
 from scheduler.ir.guards import check_guards, guard_holds, guard_sizes
 from scheduler.ir.index.functions import is_unbacked, symbol
-from scheduler.outcome import UserError
 
 Bindings = dict[str, int]
 _MAX_TRIALS = 4096  # sizes that are tried for some that keep the guards

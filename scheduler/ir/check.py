@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from scheduler.errors import UserError
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import (
     Argument,
@@ -29,7 +30,6 @@ from scheduler.limits import (
     MAX_SYMBOLS,
     MAX_VALUES,
 )
-from scheduler.outcome import UserError
 
 
 def check_graph(graph: Graph) -> None:

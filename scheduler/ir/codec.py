@@ -18,9 +18,9 @@ from cattrs.errors import IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.v import format_exception
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.outcome import UserError
 
 T = TypeVar("T")
 _MAX_ERROR_LENGTH = 200  # letters of an error that a file can bring about

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Expr, Guard, Relation, SymbolInfo
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.outcome import UserError
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {

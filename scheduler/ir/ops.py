@@ -14,10 +14,10 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Argument, Node
 from scheduler.ir.reference.constraints import Requirements
 from scheduler.ir.reference.rule import Rule
-from scheduler.outcome import UserError
 
 #: From a builder and the op's arguments by name to its results.
 LoweringRule: TypeAlias = Callable[..., Any]

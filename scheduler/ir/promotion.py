@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import UserError
 
 _SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.check import check_graph
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -39,7 +40,6 @@ from scheduler.ir.graph import (
 )
 from scheduler.ir.guards import parse_guard, print_guard
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.outcome import UserError
 
 __all__ = [
     "constant_from_json",

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.minifloat import from_bits, to_bits
 from scheduler.ir.operations import Buffer
-from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
 _MAX_BYTES = 2**47  # of one buffer: what an address has

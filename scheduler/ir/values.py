@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.steps import spend
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,14 @@ def children(value: Value) -> tuple[Value, ...]:
 
 def walk(value: Value) -> Iterator[Value]:
     """Every part of a tree, itself first, then its children's from the first on."""
-    spend()
+    spend_fuel()
     pending = [value]
     visited = 0
     while pending:
         part = pending.pop()
         visited += 1
         if visited % _NODES_PER_FUEL == 0:
-            spend()
+            spend_fuel()
         yield part
         if not isinstance(part, _LEAVES):
             pending.extend(reversed(children(part)))
@@ -156,7 +156,7 @@ def loads(value: Value) -> Iterator[Load]:
 
 def rebuild(value: Value, change: Callable[[Value], Value | None]) -> Value:
     """The tree with parts exchanged, outermost first: where ``change`` gives None, go deeper."""
-    spend()
+    spend_fuel()
     changed = change(value)
     if changed is not None:
         return changed

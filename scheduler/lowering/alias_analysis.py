@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from scheduler.errors import UserError
+from scheduler.fuel import LimitError, spend_fuel
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Argument, Graph, Node, Ref
 from scheduler.ir.ops import Elements, Overload, is_in_place
 from scheduler.lowering import view_strides
 from scheduler.lowering.errors import error_context, node_location
 from scheduler.lowering.ops import lookup_op
-from scheduler.outcome import UserError
-from scheduler.steps import LimitError, spend
 
 
 class AliasTracker:
@@ -124,7 +124,7 @@ class AliasTracker:
 def memory_root(graph: Graph, name: str) -> str:
     """The value that the memory of a value was made with: itself where it is no view."""
     while (node := graph.producers.get(name)) is not None:
-        spend()
+        spend_fuel()
         root = AliasTracker(graph, {})
         root.record(node)
         if root.root(name) == name:
@@ -147,7 +147,7 @@ def knows_strides(graph: Graph, name: str) -> bool:
         if value in seen or node is None:
             continue
         seen.add(value)
-        spend()
+        spend_fuel()
         read = [one for one in node_references(node) if one in graph.tensors]
         if _keeps_layout(node):
             left += read[:1]

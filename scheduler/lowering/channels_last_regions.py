@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from scheduler.errors import UserError
+from scheduler.fuel import spend_fuel
 from scheduler.ir.check import node_references
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.lowering.channels_last import channels_last_strides, is_profitable
 from scheduler.lowering.ops import resolve_op
-from scheduler.outcome import UserError
-from scheduler.steps import spend
 
 _TARGETS = ("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "aten._convolution")
 
@@ -28,7 +28,7 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
         return {}
     regions = _Regions(graph)
     for node in graph.nodes:
-        spend()
+        spend_fuel()
         regions.join(node)
     found = regions.containing(gaining)
     given = {one.name for one in graph.inputs}
@@ -36,7 +36,7 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
 
 
 def _is_profitable(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
-    spend()
+    spend_fuel()
     given = _convolution(graph, node)
     if given is None:
         return False

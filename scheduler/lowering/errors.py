@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from scheduler.errors import UserError
+from scheduler.fuel import LimitError
 from scheduler.ir.graph import Node
-from scheduler.outcome import UserError
-from scheduler.steps import LimitError
 
 _RULE_ERRORS = (
     ArithmeticError,
@@ -50,7 +50,7 @@ def error_context(place: str) -> Iterator[None]:
     try:
         yield
     except LimitError as error:
-        raise error.at(place) from error
+        raise error.with_location(place) from error
     except ContradictionError as error:
         raise UserError(f"{place}: {error}") from error
     except _RULE_ERRORS as error:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.values import Cast, Value
 from scheduler.lowering import trees
 from scheduler.lowering.trees import call, const
-from scheduler.steps import spend
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 _DENOMINATOR = 1 << 30  # of a scale that is given as a number: products of it and a place fit i64
@@ -168,7 +168,7 @@ def _expression(
     size: int, made: int, scale: float | None, exact: bool, wide: bool
 ) -> Callable[[Expr], Expr] | None:
     """An integer expression with the same places, if one of the likely ones has them."""
-    spend(1 + made // 64)
+    spend_fuel(1 + made // 64)
     places = _places(size, made, scale, exact, wide)
     step = Fraction(1 / scale) if scale else Fraction(size, made)
     rounded = Fraction(float(np.float32(step)))

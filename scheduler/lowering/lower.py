@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import sympy
 
+from scheduler.errors import UserError
+from scheduler.fuel import fuel_limit
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -34,7 +36,7 @@ from scheduler.ir.operations import (
     size_buffer_name,
 )
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
-from scheduler.limits import LOWERING_STEPS, MAX_VIEWS
+from scheduler.limits import LOWERING_FUEL, MAX_VIEWS
 from scheduler.lowering import layout
 from scheduler.lowering.alias_analysis import AliasTracker, knows_strides, written_memory
 from scheduler.lowering.attention_pattern import with_attention
@@ -49,8 +51,6 @@ from scheduler.lowering.ops import UNKNOWN, resolve_op
 from scheduler.lowering.rule_arguments import accepted_arguments
 from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
-from scheduler.outcome import UserError
-from scheduler.steps import counted
 
 LoweredValue: TypeAlias = "Tensor | Expr"
 
@@ -70,7 +70,7 @@ def lower(graph: Graph) -> Lowered:
     the node, with where it came from in the model, where the graph contradicts itself, and
     ``LimitError`` where it takes more steps than a graph of so many nodes may.
     """
-    with counted("lowering", LOWERING_STEPS.of(len(graph.nodes))):
+    with fuel_limit("lowering", LOWERING_FUEL.for_parts(len(graph.nodes))):
         return _Lowering(graph).run()
 
 

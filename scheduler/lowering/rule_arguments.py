@@ -11,11 +11,11 @@ from typing import Any
 
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Subgraph
 from scheduler.ir.ops import LoweringRule, Param
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Scalar, Tensor
-from scheduler.outcome import UserError
 
 #: Arguments that change nothing in what is computed here: where memory lies, hints for training.
 WITHOUT_EFFECT = frozenset(

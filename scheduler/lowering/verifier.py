@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.affine import affine
@@ -28,7 +29,6 @@ from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Const, IndexValue, Load, Masked, Value, children
 from scheduler.lowering.coverage import uncovered_nodes
 from scheduler.lowering.errors import node_location
-from scheduler.outcome import UserError
 
 
 class InconsistentError(UserError):

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.bindings import backed_bindings, bind_unbacked
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import TF32_EPS, DType
@@ -58,7 +59,6 @@ from scheduler.lowering.alias_analysis import (
 )
 from scheduler.lowering.errors import node_location
 from scheduler.lowering.ops import lookup_op, resolve_op
-from scheduler.outcome import UserError
 from scheduler.reference.operand_types import round_operands
 
 Value: TypeAlias = "Array | int | float | bool | None"

@@ -15,12 +15,12 @@ from typing import Any
 
 from cattrs import Converter
 
-from scheduler.benchmark.metrics import TIME, Facts, Metric
+from scheduler.benchmark.metrics import TIME, Metric, MetricInputs
 from scheduler.codegen.bundle_paths import kernel_folder
+from scheduler.errors import Stage, UserError
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.dtypes import DType
 from scheduler.isa.occupancy import rules_of
-from scheduler.outcome import Stage, UserError
 from scheduler.results.model import (
     CandidateRecord,
     KernelText,
@@ -240,7 +240,7 @@ def _timed(at: str, timed: MeasurementRecord, run: RunRecord) -> None:
         _text(f"{at}.metrics", f"{name}{metric.unit}", 80, empty=False)
         _finite(f"{at}.metrics[{name}]", (metric.value, metric.low, metric.high))
     _require(TIME in timed.metrics, f"{at}.metrics", f"{TIME} is missing")
-    derived, given = Facts(timed.samples_ns).time, timed.metrics[TIME]
+    derived, given = MetricInputs(timed.samples_ns).time, timed.metrics[TIME]
     _require(_agree(derived, given), f"{at}.metrics[{TIME}]", "it is not that of the samples")
     gate = timed.check
     _finite(f"{at}.check", (gate.max_error, gate.bound, gate.ratio), least=0.0)

@@ -13,9 +13,9 @@ from typing import IO, Any, cast
 
 from cattrs import Converter
 
-from scheduler.files import write_whole
+from scheduler.errors import UserError
+from scheduler.files import write_atomic
 from scheduler.ir.codec import decode, make_codec, rename_fields
-from scheduler.outcome import UserError
 from scheduler.results.checks import check
 from scheduler.results.model import SCHEMA, Results, RunRecord
 
@@ -54,7 +54,7 @@ def write(path: Path, results: Results) -> None:
         data = gzip.compress(data, mtime=0)
     elif path.suffix == ".xz":
         data = lzma.compress(data)
-    write_whole(path, data)
+    write_atomic(path, data)
 
 
 def read(path: Path) -> Results:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.arithmetic import round_up
-from scheduler.processors import usable_processors
+from scheduler.cpu_count import usable_cpus
 from scheduler.runtime.device import (
     Device,
     DeviceError,
@@ -26,7 +26,7 @@ from scheduler.runtime.device import (
     LoadedKernel,
     Timing,
 )
-from scheduler.runtime.instructions import is_emulated, open_instructions
+from scheduler.runtime.isa_device import is_emulated, open_isa_device
 from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 from scheduler.targets import Target
 from scheduler.targets.amd import EMULATIONS
@@ -46,7 +46,7 @@ class CpuDevice:
     on how many. Launches are done when the call returns."""
 
     def __init__(self, target: Target, threads: int | None = None) -> None:
-        self._threads = threads or usable_processors()
+        self._threads = threads or usable_cpus()
         self._info = device_info(target)
         self._blocks: dict[int, tuple[int, ctypes.Array[ctypes.c_char]]] = {}
         self._starts: list[int] = []
@@ -107,7 +107,7 @@ class CpuDevice:
             opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
             self._share_arenas(opened)
             function = opened.function(symbol)
-            raise_for = _failures(opened)
+            raise_for = _status_checker(opened)
         except DeviceError:
             opened.close()
             raise
@@ -161,7 +161,7 @@ def device_info(target: Target) -> DeviceInfo:
         name=_processor(),
         driver=f"{platform.system()} {platform.release()}",
         runtime="Kiln CPU emulation",
-        compute_units=usable_processors(),
+        compute_units=usable_cpus(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         emulated=True,
         attributes={"emulates": target.emulates, "wavefront": str(target.wavefront)},
@@ -178,7 +178,7 @@ def _processor() -> str:
     return platform.machine()
 
 
-def _failures(library: Library) -> Callable[[int], None]:
+def _status_checker(library: Library) -> Callable[[int], None]:
     """What a call returned, with the emulation's own account of what went wrong."""
     message = library.function("kiln_cpu_message")
     message.restype = ctypes.c_char_p
@@ -201,7 +201,7 @@ class CpuDevices:
 
     def open(self, device_id: str, threads: int | None) -> Device | None:
         if is_emulated(device_id):
-            return open_instructions(device_id)
+            return open_isa_device(device_id)
         found = (target for target in EMULATIONS if target.name == device_id)
         return next((CpuDevice(target, threads) for target in found), None)
 

@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from scheduler.build.cutedsl.toolchains import EXTRA, RUNTIME, runtime_library
 from scheduler.runtime.device import (
-    Absent,
+    AbsentDevice,
     DeviceError,
     DeviceInfo,
     DeviceProvider,
     LoadedKernel,
     Timing,
 )
-from scheduler.runtime.library import ExportedKernel, Library, prepared
+from scheduler.runtime.library import ExportedKernel, Library, bind_launch
 from scheduler.runtime.nvml import Monitor
 from scheduler.targets.nvidia import TARGETS, target_for
 
@@ -56,7 +56,7 @@ class CudaDevice:
         self._device = _call(driver.cuDeviceGet, index)
         self._info = device_info(index)
         self._context = _call(driver.cuDevicePrimaryCtxRetain, self._device)
-        self._use()
+        self._make_current()
         self._stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
         # A kernel's library finds the driver's functions among the process's symbols.
         self._symbols = ctypes.CDLL(_DRIVER, ctypes.RTLD_GLOBAL)
@@ -74,7 +74,7 @@ class CudaDevice:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
             return 0
-        self._use()
+        self._make_current()
         pointer = int(_call(_driver().cuMemAlloc, nbytes))
         self._blocks.add(pointer)
         return pointer
@@ -83,7 +83,7 @@ class CudaDevice:
         """Give memory back; 0 is allowed."""
         if pointer == 0:
             return
-        self._use()
+        self._make_current()
         _call(_driver().cuMemFree, pointer)
         self._blocks.discard(pointer)
 
@@ -91,7 +91,7 @@ class CudaDevice:
         """Copy an array, made contiguous, to the device."""
         source = np.ascontiguousarray(data)
         if source.nbytes:
-            self._use()
+            self._make_current()
             _call(_driver().cuMemcpyHtoD, pointer, source.ctypes.data, source.nbytes)
 
     def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
@@ -105,13 +105,13 @@ class CudaDevice:
     def fill(self, pointer: int, byte: int, nbytes: int) -> None:
         if nbytes == 0:
             return
-        self._use()
+        self._make_current()
         _call(_driver().cuMemsetD8Async, pointer, byte, nbytes, self._stream)
         self.synchronize()
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
-        self._use()
+        self._make_current()
         opened = open_library(library)
         try:
             function = opened.function(symbol, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND")
@@ -123,15 +123,15 @@ class CudaDevice:
 
     def synchronize(self) -> None:
         """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
-        self._use()
+        self._make_current()
         _call(_driver().cuStreamSynchronize, self._stream)
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
         """Time between two events of the stream around the launches; clocks and throttling are
         read as they stand right after."""
-        ready = [prepared(*launch) for launch in launches]
+        ready = [bind_launch(*launch) for launch in launches]
         driver = _driver()
-        self._use()
+        self._make_current()
         start, stop = (_call(driver.cuEventCreate, 0) for _ in range(2))
         try:
             _call(driver.cuEventRecord, start, self._stream)
@@ -157,7 +157,7 @@ class CudaDevice:
         _call(_driver().cuStreamDestroy, self._stream)
         _call(_driver().cuDevicePrimaryCtxRelease, self._device)
 
-    def _use(self) -> None:
+    def _make_current(self) -> None:
         """The driver's current context belongs to the calling thread."""
         _call(_driver().cuCtxSetCurrent, self._context)
 
@@ -165,14 +165,14 @@ class CudaDevice:
 class CudaDevices:
     """The GPUs that the driver sees, by their numbers."""
 
-    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+    def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
         """Every one, or one line of why there is none."""
         try:
             driver = _driver()
             _call(driver.cuInit, 0)
-            return tuple(_found(index) for index in range(_call(driver.cuDeviceGetCount)))
+            return tuple(_probe_device(index) for index in range(_call(driver.cuDeviceGetCount)))
         except DeviceError as error:
-            return (Absent(KIND, error.message),)
+            return (AbsentDevice(KIND, error.message),)
 
     def open(self, device_id: str, threads: int | None) -> CudaDevice:  # noqa: ARG002 - of the host
         """``cuda:0`` and so on."""
@@ -182,12 +182,12 @@ class CudaDevices:
 DEVICES: DeviceProvider = CudaDevices()
 
 
-def _found(index: int) -> DeviceInfo | Absent:
+def _probe_device(index: int) -> DeviceInfo | AbsentDevice:
     """A GPU that cannot be used takes none of the others along."""
     try:
         return device_info(index)
     except DeviceError as error:
-        return Absent(KIND, error.message)
+        return AbsentDevice(KIND, error.message)
 
 
 def device_info(index: int) -> DeviceInfo:
@@ -212,7 +212,7 @@ def device_info(index: int) -> DeviceInfo:
         f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
         f":{attribute('PCI_DEVICE_ID'):02x}.0"
     )
-    driver_version, readings = _monitored(pci)
+    driver_version, readings = _nvml_state(pci)
     return DeviceInfo(
         id=f"{KIND}:{index}",
         target=target.name,
@@ -237,7 +237,7 @@ def device_info(index: int) -> DeviceInfo:
     )
 
 
-def _monitored(pci: str) -> tuple[str, str]:
+def _nvml_state(pci: str) -> tuple[str, str]:
     """The driver's version, "" where nothing says it; and what is recorded with each sample, or why
     nothing is: said here once, not at each sample."""
     monitor = Monitor(pci)

@@ -74,7 +74,7 @@ def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Absent:
+class AbsentDevice:
     """A kind of device that is not here, and why."""
 
     kind: str
@@ -131,7 +131,7 @@ class Device(Protocol):
 class DeviceProvider(Protocol):
     """The devices of one backend."""
 
-    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+    def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
         """Those that can be opened here, or why there is none."""
 
     def open(self, device_id: str, threads: int | None) -> Device | None:

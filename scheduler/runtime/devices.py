@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from scheduler.outcome import UserError
-from scheduler.runtime.device import Absent, Device, DeviceInfo, DeviceProvider
+from scheduler.errors import UserError
+from scheduler.runtime.device import AbsentDevice, Device, DeviceInfo, DeviceProvider
 from scheduler.targets import Target, emulation_of, find
 from scheduler.targets.modelled import board_of_device, is_modelled
 from scheduler.targets.registry import Backend, backend_of, backends, load_part
 
 
-def probe() -> tuple[DeviceInfo | Absent, ...]:
+def probe() -> tuple[DeviceInfo | AbsentDevice, ...]:
     """Every device that can be opened here, and each kind that cannot, with one line of why."""
     return tuple(found for backend in backends() for found in _provider(backend).probe())
 

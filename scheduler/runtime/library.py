@@ -99,10 +99,10 @@ class ExportedKernel:
     def _convert(self, args: Sequence[int | float]) -> list[Any]:
         if len(args) != len(self._types):
             raise ValueError(f"the kernel takes {len(self._types)} arguments, not {len(args)}")
-        return [_converted(kind, arg) for kind, arg in zip(self._types, args, strict=True)]
+        return [_to_ctypes(kind, arg) for kind, arg in zip(self._types, args, strict=True)]
 
 
-def prepared(
+def bind_launch(
     kernel: LoadedKernel, args: Sequence[int | float], workspace: int
 ) -> Callable[[], None]:
     """A launch that is ready to go, whatever the kernel is."""
@@ -113,14 +113,14 @@ def prepared(
 
 def elapsed_ns(launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
     """Time by this process's clock, in nanoseconds, of launches that are done on return."""
-    ready = [prepared(*launch) for launch in launches]
+    ready = [bind_launch(*launch) for launch in launches]
     start = time.perf_counter_ns()
     for launch in ready:
         launch()
     return time.perf_counter_ns() - start
 
 
-def _converted(kind: str, value: int | float) -> Any:
+def _to_ctypes(kind: str, value: int | float) -> Any:
     """ctypes cuts integers to size without a word; here one that does not fit is an error."""
     if kind in _RANGES:
         low, high = _RANGES[kind]

@@ -15,7 +15,7 @@ class DeviceBusy(Exception):  # noqa: N818 - a state, not an error
 
 
 @contextmanager
-def exclusive(device_id: str, folder: Path, wait: bool = True) -> Iterator[None]:
+def lock_device(device_id: str, folder: Path, wait: bool = True) -> Iterator[None]:
     """Hold the device's lock: a file in ``folder`` that all who share the machine name alike.
 
     The lock belongs to the open file, so the system lets it go when the process dies, however it

@@ -21,14 +21,14 @@ from hip import hip
 from rocm.bindings.util.paths import get_library_path
 
 from scheduler.runtime.device import (
-    Absent,
+    AbsentDevice,
     DeviceError,
     DeviceInfo,
     DeviceProvider,
     LoadedKernel,
     Timing,
 )
-from scheduler.runtime.library import ExportedKernel, Library, prepared
+from scheduler.runtime.library import ExportedKernel, Library, bind_launch
 
 KIND = "rocm"
 _DRIVER = Path("/dev/kfd")
@@ -41,7 +41,7 @@ class RocmDevice:
     def __init__(self, index: int) -> None:
         self._index = index
         self._info = device_info(index)
-        self._use()
+        self._make_current()
         self._stream = _call(hip.hipStreamCreate)
         # The very library that hip-python opened: a kernel's finds its symbols there.
         self._runtime = ctypes.CDLL(get_library_path("amdhip64").decode(), ctypes.RTLD_GLOBAL)
@@ -58,7 +58,7 @@ class RocmDevice:
             raise ValueError(f"{nbytes} bytes cannot be allocated")
         if nbytes == 0:
             return 0
-        self._use()
+        self._make_current()
         pointer = int(_call(hip.hipMalloc, nbytes))
         self._blocks.add(pointer)
         return pointer
@@ -67,7 +67,7 @@ class RocmDevice:
         """Give memory back; 0 is allowed."""
         if pointer == 0:
             return
-        self._use()
+        self._make_current()
         _call(hip.hipFree, pointer)
         self._blocks.discard(pointer)
 
@@ -85,13 +85,13 @@ class RocmDevice:
     def fill(self, pointer: int, byte: int, nbytes: int) -> None:
         if nbytes == 0:
             return
-        self._use()
+        self._make_current()
         _call(hip.hipMemsetAsync, pointer, byte, nbytes, self._stream)
         self.synchronize()
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
-        self._use()
+        self._make_current()
         opened = Library(library)
         try:
             function = opened.function(symbol)
@@ -107,8 +107,8 @@ class RocmDevice:
 
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
         """Time between two events of the stream around the launches."""
-        ready = [prepared(*launch) for launch in launches]
-        self._use()
+        ready = [bind_launch(*launch) for launch in launches]
+        self._make_current()
         start, stop = _call(hip.hipEventCreate), _call(hip.hipEventCreate)
         try:
             _call(hip.hipEventRecord, start, self._stream)
@@ -135,12 +135,12 @@ class RocmDevice:
     def _copy(self, to: int, source: int, nbytes: int, kind: str) -> None:
         if nbytes == 0:
             return
-        self._use()
+        self._make_current()
         direction = getattr(hip.hipMemcpyKind, kind)
         _call(hip.hipMemcpyAsync, to, source, nbytes, direction, self._stream)
         self.synchronize()
 
-    def _use(self) -> None:
+    def _make_current(self) -> None:
         """HIP's current device belongs to the calling thread."""
         _call(hip.hipSetDevice, self._index)
 
@@ -148,25 +148,25 @@ class RocmDevice:
 class RocmDevices:
     """The GPUs that HIP sees, by their numbers."""
 
-    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+    def probe(self) -> tuple[DeviceInfo | AbsentDevice, ...]:
         """Every one, or one line of why there is none."""
         try:
             return tuple(device_info(index) for index in range(_call(hip.hipGetDeviceCount)))
         except DeviceError as error:
-            return (Absent(KIND, absence(error)),)
+            return (AbsentDevice(KIND, absence_reason(error)),)
 
     def open(self, device_id: str, threads: int | None) -> RocmDevice:  # noqa: ARG002 - of the host
         """``rocm:0`` and so on."""
         try:
             return RocmDevice(int(device_id.removeprefix(f"{KIND}:")))
         except DeviceError as error:
-            raise DeviceError(error.status, absence(error)) from None
+            raise DeviceError(error.status, absence_reason(error)) from None
 
 
 DEVICES: DeviceProvider = RocmDevices()
 
 
-def absence(error: DeviceError, driver: Path = _DRIVER) -> str:
+def absence_reason(error: DeviceError, driver: Path = _DRIVER) -> str:
     """Why there is no GPU to work with, in one line, with what to do about it."""
     if error.status != "hipErrorNoDevice":
         return error.message

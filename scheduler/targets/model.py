@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from scheduler.matrix_instructions import of_processor
+from scheduler.matrix_instructions import processor_instructions
 from scheduler.targets.terms import GENERAL, Terms
 
 
@@ -64,7 +64,7 @@ class HipHardware(Hardware):
     def matrix(self) -> str:
         """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later), mma (NVIDIA)
         or ""."""
-        return next((one.family for one in of_processor(self.processor)), "")
+        return next((one.family for one in processor_instructions(self.processor)), "")
 
     def facts(self) -> dict[str, Any]:
         return {**super().facts(), "matrix": self.matrix}

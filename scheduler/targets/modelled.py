@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets.model import Board
 from scheduler.targets.registry import backends, boards, targets_of
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets.model import Board, Target
 
 ENTRY_POINT_GROUP = "kiln.backends"

@@ -13,9 +13,9 @@ from typing import Any
 
 from cattrs import Converter
 
+from scheduler.errors import UserError
 from scheduler.ir.codec import decode, make_codec
 from scheduler.isa.occupancy import rules_of
-from scheduler.outcome import UserError
 from scheduler.track.resources import target_of
 from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
 

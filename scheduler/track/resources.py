@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.isa.instructions import Kind, kind_titles
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources, rules_of
-from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 from scheduler.targets.terms import GENERAL, Terms, plural
 from scheduler.track.sides import CodeObject

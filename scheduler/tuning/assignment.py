@@ -2,7 +2,7 @@
 
 ``work_on`` is all of a measuring worker's work on it. Where the work comes from and what becomes of
 it is a ``Desk``: rows of the database (the application's own workers), or a server that is asked
-over HTTPS (``scheduler/joining``).
+over HTTPS (``scheduler/agent``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler import targets
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.ledger import CandidateState, Entry

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings, check_bindings, parse_bindings
 from scheduler.ir.graph import Guard, SymbolInfo
-from scheduler.outcome import UserError
 from scheduler.tuning.problems import TuningProblem
 
 

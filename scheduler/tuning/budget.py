@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 # Of the time, what is kept for the last rounds: they decide, and nothing compiles beside them.

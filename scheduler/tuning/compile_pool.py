@@ -7,12 +7,12 @@ from typing import Protocol
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.flags import DEFAULT_FLAGS, Flags
 from scheduler.build.model import Build
-from scheduler.build.process import Cancellation
 from scheduler.build.toolchains import ToolchainFor
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import Target
 
 
@@ -35,7 +35,7 @@ class LocalCompilePool:
         toolchain_for: ToolchainFor,
         cache: CodeCache,
         workers: int,
-        flags: Flags = DEFAULT,
+        flags: Flags = DEFAULT_FLAGS,
     ) -> None:
         self._target = target
         self._toolchain_for = toolchain_for

@@ -11,18 +11,25 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import Bench, Limits, check, interrupted_by, is_off, sampler
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.child_process import WorkerLostError
+from scheduler.benchmark.measure import (
+    Bench,
+    Limits,
+    check_candidate,
+    interrupt_on_cancel,
+    is_inaccurate,
+    sampler,
+)
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.problem import make_case
-from scheduler.benchmark.protocol import Sampler
-from scheduler.build.process import Cancellation
+from scheduler.benchmark.timing import Sampler
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import Rejected, Stage
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import Board, Target
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work
@@ -83,7 +90,7 @@ class BenchEvaluator:
     def __enter__(self) -> Self:
         self._exit.callback(self._folder.cleanup)
         self._exit.enter_context(self._bench)
-        self._exit.enter_context(interrupted_by(self._cancellation, self._bench))
+        self._exit.enter_context(interrupt_on_cancel(self._cancellation, self._bench))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,12 +107,12 @@ class BenchEvaluator:
 
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         limits = replace(self._limits, check_s=min(self._limits.check_s, max(max_s, 0.1)))
-        found = check(self._bench, candidate, limits)
-        if self._problem is None or self._rounding_sensitive or not is_off(found):
+        found = check_candidate(self._bench, candidate, limits)
+        if self._problem is None or self._rounding_sensitive or not is_inaccurate(found):
             return found
         # From here on each element may be off by what a kernel's own roundings move it.
         unfit = self.use(self._problem, moved=True)
-        return unfit or check(self._bench, candidate, limits)
+        return unfit or check_candidate(self._bench, candidate, limits)
 
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
@@ -120,8 +127,8 @@ class BenchEvaluator:
                     self._bench.use(self._case(problem, bindings, moved=moved))
                 except WorkerLostError as gone:
                     return gone.rejected
-                found = check(self._bench, edge, self._limits)
-                if not is_off(found):
+                found = check_candidate(self._bench, edge, self._limits)
+                if not is_inaccurate(found):
                     break
             if isinstance(found, Rejected):
                 return found

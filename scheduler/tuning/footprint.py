@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
@@ -23,7 +24,6 @@ from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Axis, Lowered, OperandView, Operation
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
 from scheduler.lowering.interpret import view_value
-from scheduler.outcome import UserError
 
 #: Points of the loops that one condition and the indices beside it depend on; beyond these,
 #: nothing is counted.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
-from scheduler.outcome import Rejected
+from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
+from scheduler.errors import Rejected
 
 _FINALISTS = 2
 

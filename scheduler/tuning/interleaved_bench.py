@@ -9,28 +9,28 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import (
     Bench,
     Limits,
     Outcome,
-    check,
+    check_candidate,
     default_plan,
-    interrupted_by,
+    interrupt_on_cancel,
     sampler,
     summarise,
     wrong_result,
 )
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.problem import make_case
-from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
-from scheduler.build.process import Cancellation
+from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation
 from scheduler.tuning import roofline
 from scheduler.tuning.evaluator import rotation_count
 from scheduler.tuning.halving import screen
@@ -62,12 +62,12 @@ def measure_interleaved(
     with (
         tempfile.TemporaryDirectory(prefix="kiln-again-") as folder,
         Bench(device.id, limits, over) as bench,
-        interrupted_by(over, bench),
+        interrupt_on_cancel(over, bench),
     ):
         make_case(node, lowered, bindings, np.random.default_rng(seed)).save(Path(folder))
         try:
             bench.use(Path(folder), rotation_count(work, board))
-            found = {key: check(bench, one, limits) for key, one in candidates.items()}
+            found = {key: check_candidate(bench, one, limits) for key, one in candidates.items()}
         except WorkerLostError as gone:
             return dict.fromkeys(candidates, gone.rejected)
         checked = {key: one for key, one in found.items() if isinstance(one, Check) and one.passed}

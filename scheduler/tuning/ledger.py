@@ -22,8 +22,8 @@ from scheduler.build.model import Build
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import backend_of_kernel
 from scheduler.codegen.problem import ProblemShape
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.codec import decode, make_codec
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.modelled_time import ModelledTime
 
 LEDGER_SCHEMA = 1

@@ -12,10 +12,10 @@ import numpy as np
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Outcome, summarise
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.protocol import Samples, TimingPlan
+from scheduler.benchmark.timing import Samples, TimingPlan
 from scheduler.build.model import Build
 from scheduler.build.recipe import library_of
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns

@@ -11,10 +11,10 @@ from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.problem import Problem, ProblemShape, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.codegen.title import title
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.tuning.ledger import Operand
 from scheduler.tuning.space import TEMPLATE

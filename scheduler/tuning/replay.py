@@ -10,9 +10,9 @@ from typing import Any
 from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.problem import problem_of
 from scheduler.codegen.recorded_call import RecordedCall
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import UserError
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from itertools import cycle
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.protocol import Sampler
+from scheduler.benchmark.timing import Sampler
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from scheduler.runtime.device import Timing
 from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.problems import TuningProblem

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from scheduler.benchmark.measure import default_plan
 from scheduler.benchmark.measurement import Measurement
-from scheduler.build.process import Cancellation
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import find
 from scheduler.tuning import roofline
 from scheduler.tuning.budget import Meter

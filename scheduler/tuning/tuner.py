@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 from scheduler.benchmark.measure import wrong_result
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.protocol import Samples
-from scheduler.build.process import Cancellation, Cancelled
+from scheduler.benchmark.timing import Samples
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.outcome import Rejected, Stage
+from scheduler.errors import Rejected, Stage
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.decision import decide

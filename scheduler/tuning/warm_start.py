@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.ledger import CandidateState, read_lines
 from scheduler.tuning.modelled_time import ModelledTime, devices_of, fastest_first

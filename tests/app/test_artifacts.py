@@ -16,9 +16,9 @@ from codegen_app.services import artifacts, builds, graphs, ledger, remote_build
 from scheduler import files as engine_files
 from scheduler import samples
 from scheduler.build import compile as compiling
-from scheduler.build.flags import DEFAULT
-from scheduler.build.process import Completed
-from scheduler.outcome import MachineError
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.errors import MachineError
+from scheduler.sandbox.process import CompletedProcess
 from tests.app.test_builds import SOURCE, claimed, kernel
 from tests.support.pages_world import World
 
@@ -96,13 +96,13 @@ def test_a_damaged_download_says_so_and_the_build_can_be_done_again(
 
 def test_building_again_does_it_again_where_it_failed_or_a_file_is_gone() -> None:
     one = kernel()
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     builds.run_build(claimed(asked))
-    assert builds.request_build(one, "cpu", DEFAULT, None).state == State.DONE
+    assert builds.request_build(one, "cpu", DEFAULT_FLAGS, None).state == State.DONE
     done = Build.objects.select_related("library").get(pk=asked.pk)
     assert done.library is not None
     place(done.library).write_bytes(b"")
-    again = builds.request_build(one, "cpu", DEFAULT, None)
+    again = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     assert (again.pk, again.state) == (asked.pk, State.QUEUED)
     builds.run_build(claimed(again))
     done.refresh_from_db()
@@ -111,7 +111,7 @@ def test_building_again_does_it_again_where_it_failed_or_a_file_is_gone() -> Non
 
     for state in (State.REJECTED, State.QUARANTINED, State.CANCELLED):
         Build.objects.update(state=state, reason="the compiler was ended by SIGKILL", deaths=3)
-        again = builds.request_build(one, "cpu", DEFAULT, None)
+        again = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
         assert (again.state, again.reason, again.deaths) == (State.QUEUED, "", 0)
 
 
@@ -143,7 +143,7 @@ def test_what_a_person_asked_for_is_built_though_no_run_waits_for_it_any_more(
 
 def test_a_library_that_the_storage_has_no_more_is_built_again_for_a_run() -> None:
     one = kernel()
-    builds.run_build(claimed(builds.request_build(one, "cpu", DEFAULT, None)))
+    builds.run_build(claimed(builds.request_build(one, "cpu", DEFAULT_FLAGS, None)))
     done = Build.objects.get(kernel=one)
     assert done.library is not None
     place(done.library).unlink()
@@ -158,17 +158,17 @@ def test_a_library_that_the_storage_has_no_more_is_built_again_for_a_run() -> No
 @pytest.mark.parametrize(
     "ended",
     [
-        Completed(-9, "", "ended by SIGKILL", interrupted=True),
-        Completed(1, "clang: error: unable to execute command: Killed\n"),
-        Completed(1, "error: unable to open output file 'a.o': 'No space left on device'\n"),
-        Completed(1, "fatal error: error in backend: IO failure: No space left on device\n"),
+        CompletedProcess(-9, "", "ended by SIGKILL", interrupted=True),
+        CompletedProcess(1, "clang: error: unable to execute command: Killed\n"),
+        CompletedProcess(1, "error: unable to open output file 'a.o': 'No space left on device'\n"),
+        CompletedProcess(1, "fatal error: error in backend: IO failure: No space left on device\n"),
     ],
 )
 def test_a_killed_compiler_is_no_rejection(
-    ended: Completed, monkeypatch: pytest.MonkeyPatch
+    ended: CompletedProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     with monkeypatch.context() as patch:
         patch.setattr("scheduler.build.compile.run", lambda *_, **__: ended)
         work.attempt(claimed(asked), builds.run_build)
@@ -184,7 +184,7 @@ def test_a_killed_compiler_is_no_rejection(
 
 def test_no_kernels_text_passes_for_a_failure_of_the_machine() -> None:
     one = kernel("#error fatal error: No space left on device\n")
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     work.attempt(claimed(asked), builds.run_build)
     asked.refresh_from_db()
     assert asked.state == State.REJECTED
@@ -192,7 +192,7 @@ def test_no_kernels_text_passes_for_a_failure_of_the_machine() -> None:
 
 def test_a_full_disk_puts_builds_off(monkeypatch: pytest.MonkeyPatch) -> None:
     one = kernel(f"// {uuid4()}\n")
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -229,13 +229,13 @@ def test_a_failure_that_names_no_line_of_the_source_is_looked_at_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     real, calls = compiling.run, []
 
-    def fail_once(*args: object, **kwargs: object) -> Completed:
+    def fail_once(*args: object, **kwargs: object) -> CompletedProcess:
         calls.append(args)
         if len(calls) == 1:
-            return Completed(1, "error: some library of the compiler could not be made\n")
+            return CompletedProcess(1, "error: some library of the compiler could not be made\n")
         return real(*args, **kwargs)
 
     with monkeypatch.context() as patch:
@@ -247,7 +247,7 @@ def test_a_failure_that_names_no_line_of_the_source_is_looked_at_twice(
 
 def test_no_build_begins_where_there_is_no_room_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
-    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     with monkeypatch.context() as patch:
         patch.setattr(compiling, "_ROOM_BYTES", 2**62)
         work.attempt(claimed(asked), builds.run_build)

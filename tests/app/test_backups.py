@@ -20,7 +20,7 @@ from codegen_app.models import Artifact, Build, State, TuningRun
 from codegen_app.postgres import Cluster, programs, server
 from codegen_app.services import artifacts, graphs, tuning
 from scheduler import samples
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.lock import lock_device
 from tests.app.installations import BROKER, Installation
 from tests.app.test_real_workers import Workers
 from tests.support import leases
@@ -34,7 +34,7 @@ def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
     sizes = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
     tuning.start_run(graph, "cpu", "cpu", sizes, None, kinds=["gemm"], candidate_limit=1)
     workers = Workers(tmp_path, BROKER)
-    with exclusive("cpu", tmp_path / "device-locks"):  # so that it is not over before the backup
+    with lock_device("cpu", tmp_path / "device-locks"):  # so that it is not over before the backup
         workers.start()
         try:
             workers.wait(Build.objects.filter(state=State.RUNNING).exists, "build begun")

@@ -13,7 +13,7 @@ from codegen_app.services import artifacts, builds, compilers, ledger, remote_bu
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build as Built
-from scheduler.outcome import Rejected, UserError
+from scheduler.errors import Rejected, UserError
 from tests.app import factories
 
 # Heartbeats come over a connection of their own and must see the rows.

@@ -19,7 +19,7 @@ from codegen_app.selectors.comparing.sides import sides
 from codegen_app.selectors.pages.comparing import choosing_page, revisions_page
 from codegen_app.services import tokens
 from scheduler.clients import kiln_client
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.app import factories
 from tests.support.measured_revisions import FACTS, each_status, point, revision, store
 from tests.support.queries import assert_steady, queries_of

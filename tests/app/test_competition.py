@@ -21,10 +21,10 @@ from codegen_app.services.remote_builds import RemoteBuilds, built
 from scheduler import targets
 from scheduler.build.model import AbsentToolchain
 from scheduler.build.model import Build as Built
-from scheduler.build.process import Cancellation
 from scheduler.bundle.writer import wrapper_of
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem, find_problems
 from tests.app import factories

@@ -24,8 +24,8 @@ from codegen_app.models import (
 from codegen_app.services import ledger, measuring, planning, remote_builds, tuning, work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
-from scheduler.benchmark.protocol import Sampler
+from scheduler.benchmark.metrics import METRICS, Metric, MetricInputs, MetricRow
+from scheduler.benchmark.timing import Sampler
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.runtime.device import Timing
 from scheduler.tuning import assignment
@@ -189,7 +189,7 @@ def test_a_metric_of_one_row_is_kept_and_shown_everywhere(
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def energy(facts: Facts, unit: str) -> Metric:
+    def energy(facts: MetricInputs, unit: str) -> Metric:
         return Metric(7.25, 7.0, 7.5, unit, len(facts.samples_ns))
 
     monkeypatch.setitem(METRICS, "energy", MetricRow("Energy", "mJ", "measured", energy))

@@ -24,7 +24,7 @@ from codegen_app.selectors.pages import compare as comparing
 from codegen_app.services import artifacts, builds, bundles, graphs, work
 from codegen_app.views import bundles as views
 from codegen_app.views import kernel_files
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
 from scheduler.ir.graph import ConstantOutput
@@ -60,13 +60,13 @@ def test_one_kernels_bundle_runs_by_itself(reader: Client, prepared: Graph, tmp_
     address = f"{use.kernel.get_absolute_url()}/bundle.zip?node={use.template_node_id}"
     page = reader.get(address, follow=True).content.decode()
     assert "is not built for any target yet" in page
-    asked = builds.request_build(use.kernel, "cpu", DEFAULT, None)
+    asked = builds.request_build(use.kernel, "cpu", DEFAULT_FLAGS, None)
     claimed = work.claim_next(Build.objects.filter(pk=asked.pk), "w")
     assert claimed is not None
     builds.run_build(claimed)
 
     folder = unpacked(reader.get(address), tmp_path / "out")
-    bundle = bundle_reader.read(folder)
+    bundle = bundle_reader.open_bundle(folder)
     assert (list(bundle.manifest.kernels), bundle.manifest.targets) == ([use.kernel.name], ("cpu",))
     given, outputs = tmp_path / "in.npz", tmp_path / "out.npz"
     rng = np.random.default_rng(0)
@@ -111,7 +111,7 @@ def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for
     Graph.objects.filter(pk=prepared.pk).update(name="mine")
     answers = [reader.get(address) for _ in range(2)]
     folders = [unpacked(a, tmp_path / str(n)) for n, a in enumerate(answers)]
-    bundle = bundle_reader.read(folders[0])
+    bundle = bundle_reader.open_bundle(folders[0])
     assert bundle.manifest.targets == ("gfx942",)
     assert (bundle.manifest.graph_name, bundle.graph.name) == ("mine", "mine")
     assert set(bundle.manifest.kernels) == {kernel.name for kernel in kernels}
@@ -214,7 +214,7 @@ def test_one_kernels_bundle_returns_no_constants_of_its_model(tmp_path: Path) ->
         with zipfile.ZipFile(bundles.packed(requested)) as archive:
             archive.extractall(tmp_path / name)
         (folder,) = (tmp_path / name).iterdir()
-        found[name] = bundle_reader.read(folder).manifest.constant_outputs
+        found[name] = bundle_reader.open_bundle(folder).manifest.constant_outputs
     assert found == {"kernel": (), "graph": (ConstantOutput(0, 3), ConstantOutput(2, None))}
 
 

@@ -11,13 +11,13 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-import scheduler.fence
+import scheduler.sandbox
 from codegen_app.config import fencing, serving
 from codegen_app.models import ForeignKernel, Graph
 from codegen_app.services import foreign_kernels, graphs
 from scheduler import samples
-from scheduler.fence import Part, Statement
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.sandbox import Protection, Status
 
 pytestmark = pytest.mark.django_db
 NOTE = "any file of this user can be read and written: the kernel has no Landlock"
@@ -25,8 +25,8 @@ NOTE = "any file of this user can be read and written: the kernel has no Landloc
 
 @pytest.fixture
 def no_landlock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    parts = (Part("files", False, NOTE), Part("another user", False, "", needed=False))
-    monkeypatch.setattr(scheduler.fence, "in_force", lambda: Statement(parts))
+    parts = (Protection("files", False, NOTE), Protection("another user", False, "", needed=False))
+    monkeypatch.setattr(scheduler.sandbox, "in_force", lambda: Status(parts))
     settings.FENCE = fencing.AVAILABLE
 
 
@@ -91,7 +91,7 @@ def test_the_page_of_devices_and_the_start_say_so(
 
 def test_with_a_whole_fence_nothing_is_refused(settings: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        scheduler.fence, "in_force", lambda: Statement((Part("files", True, "by Landlock"),))
+        scheduler.sandbox, "in_force", lambda: Status((Protection("files", True, "by Landlock"),))
     )
     for choice in (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL):
         assert fencing.uploads_disabled_reason(choice) == ""

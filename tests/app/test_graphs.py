@@ -13,7 +13,7 @@ from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, St
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.services import artifacts, graphs, tuning, work
 from scheduler import samples
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 # Heartbeats come over a connection of their own and must see the rows.
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -21,7 +21,7 @@ from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import artifacts, outcomes
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.build.cuda.toolchains import NAME
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.languages import LANGUAGES, language_of
 from scheduler.targets import find, registry
@@ -72,7 +72,9 @@ def kernel(world: World) -> GeneratedKernel:
 @pytest.fixture
 def built(kernel: GeneratedKernel) -> Build:
     sm_90 = find("sm_90")
-    toolchain = preferred(find_for(sm_90, Search(cache=KEPT)), sm_90, SOURCE_FILE)
+    toolchain = pick_toolchain(
+        find_target_toolchains(sm_90, Search(cache=KEPT)), sm_90, SOURCE_FILE
+    )
     return make_build(kernel, "sm_90", KEPT.root, toolchain)
 
 
@@ -120,7 +122,9 @@ def test_it_can_be_built_where_something_builds_such_sources(
 
 @pytest.mark.full
 def test_it_is_compared_with_the_one_in_hip(reader: Client, world: World, built: Build) -> None:
-    toolchain = preferred(find_for(find("sm_90"), Search(cache=KEPT)), find("sm_90"))
+    toolchain = pick_toolchain(
+        find_target_toolchains(find("sm_90"), Search(cache=KEPT)), find("sm_90")
+    )
     assert toolchain.name == NAME
     hip = make_build(world.kernels[0], "sm_90", KEPT.root, toolchain)
     page = compare_page([hip.pk, built.pk])

@@ -10,9 +10,9 @@ from django.conf import settings as site
 
 from codegen_app.models import TuningRun
 from codegen_app.services import devices
-from scheduler.outcome import Rejected, Stage
-from scheduler.runtime.device import Absent, DeviceInfo
-from scheduler.runtime.lock import exclusive
+from scheduler.errors import Rejected, Stage
+from scheduler.runtime.device import AbsentDevice, DeviceInfo
+from scheduler.runtime.lock import lock_device
 
 OVER = threading.Event()
 OVER.set()
@@ -38,12 +38,15 @@ def test_a_run_takes_a_free_gpu_of_the_same_model_and_waits_for_no_other(
         assert (first, second) == (found[0], found[2])
         with devices.held(run, OVER) as third:
             assert third is None, "the other model is free, and not what was asked for"
-    with exclusive(f"{kind}:0", Path(site.DEVICE_LOCKS_DIR)), devices.held(run, OVER) as other:
+    with lock_device(f"{kind}:0", Path(site.DEVICE_LOCKS_DIR)), devices.held(run, OVER) as other:
         assert other == found[2]
 
 
 def test_a_run_for_a_gpu_that_is_not_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    absent = (Absent("rocm", "no AMD GPU"), Absent("cuda", "no CUDA-capable device is detected"))
+    absent = (
+        AbsentDevice("rocm", "no AMD GPU"),
+        AbsentDevice("cuda", "no CUDA-capable device is detected"),
+    )
     monkeypatch.setattr(devices, "probe", lambda: absent)
     with devices.held(TuningRun(device="cuda:0"), OVER) as found:
         reason = "device cuda:0: no CUDA-capable device is detected"

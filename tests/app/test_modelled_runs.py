@@ -38,7 +38,7 @@ from codegen_app.services import (
 )
 from scheduler import targets
 from scheduler.cycles.report import Band
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.modelled.workers import ModelWorkers
 from scheduler.tuning.modelled_time import ModelledTime, to_json

@@ -30,7 +30,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 from tests.app import factories
 from tests.support import modelled
 from tests.support.pages_world import World, make_build

@@ -32,7 +32,7 @@ from codegen_app.models import (
 from codegen_app.services import queue
 from codegen_app.services.notifying import channels, outbox, sending, signing, webhook
 from codegen_app.services.notifying.attempt import Attempt
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.app.track_factories import channel, missing, regression
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port

@@ -17,8 +17,8 @@ from django.test import Client
 from codegen_app.models import Artifact, AuditEntry, Graph, GraphNode
 from codegen_app.services import graphs
 from scheduler import pipeline, samples, untrusted
+from scheduler.errors import UserError
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import UserError
 from tests.support.hostile import NAMES
 
 Content = dict[str, Any]

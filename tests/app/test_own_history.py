@@ -14,8 +14,8 @@ from django.core.management import call_command
 from codegen_app.models import Datum, Graph, Problem, Selection, State, TemplateNode, TuningRun
 from codegen_app.services import graphs
 from scheduler import pipeline
+from scheduler.errors import UserError
 from scheduler.ir.bindings import hint_bindings
-from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.targets import find
 from scheduler.tuning.problems import find_problems

@@ -24,7 +24,7 @@ from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing, queue, retention, work
 from codegen_app.services.bundles import Progress, Requested
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.app import factories
 from tests.app.test_downloads import made_build
 from tests.support.pages_world import World

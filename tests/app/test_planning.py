@@ -27,7 +27,7 @@ from codegen_app.services import (
     work,
 )
 from scheduler import targets
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import find_problems
 from tests.app import factories

@@ -14,7 +14,7 @@ from codegen_app.models import Build
 from codegen_app.selectors.pages.headers import header_page
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from codegen_app.services import artifacts
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 from tests.support.inlined import CALL, HEADER, LINE, inlined
 from tests.support.pages_world import World
 

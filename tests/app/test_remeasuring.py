@@ -35,7 +35,7 @@ from codegen_app.services.remeasuring import asking, doing
 from codegen_app.tasks import measure
 from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 from tests.app import factories, track_factories

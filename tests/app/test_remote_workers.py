@@ -28,7 +28,7 @@ from codegen_app.models import (
 from codegen_app.services import controls, graphs, ledger, tokens, tuning
 from codegen_app.services.remeasuring import asking
 from scheduler import samples
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.lock import lock_device
 from scheduler.tuning.budget import Budget
 from tests.app.processes import SECRET_KEY
 from tests.support.leases import expire
@@ -260,7 +260,7 @@ def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
     locks = site.var / "locks"
     first = site.join("first", token_for(lead, "first"), "--device-locks", str(locks))
     site.wait(Worker.objects.filter(name="first").exists, "worker")
-    with exclusive("cpu", locks):
+    with lock_device("cpu", locks):
         (asked,) = asking.ask(alert, lead)
         row = asked.remeasurement
         assert row is not None

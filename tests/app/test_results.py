@@ -42,7 +42,7 @@ from codegen_app.services import graphs, result_export, result_import, retention
 from scheduler import pipeline, samples
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.problem import problem_of
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Results, RevisionRecord
 from tests.app import factories

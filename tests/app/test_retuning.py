@@ -32,7 +32,7 @@ from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import compilers, exchange, graphs, planning, retuning, schedules, tuning
 from codegen_app.services import selections as services
 from scheduler import samples
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.modelled import modelled_device
 from scheduler.tuning.budget import Budget

@@ -33,7 +33,7 @@ from codegen_app.services import (
 )
 from codegen_app.services.choices import Choices
 from scheduler import samples, targets
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.evaluator import BenchEvaluator
 from scheduler.tuning.problems import find_problems

@@ -20,7 +20,7 @@ from codegen_app.models import (
     Selection,
 )
 from codegen_app.services import engine, exchange, selections
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db

@@ -31,7 +31,7 @@ from codegen_app.services import (
     exchange,
     selections,
 )
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.app import factories
 from tests.support.pages_world import World, make_world
 

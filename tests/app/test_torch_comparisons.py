@@ -28,11 +28,11 @@ from codegen_app.services import (
     work,
     workers,
 )
-from scheduler import fence, untrusted
-from scheduler.build.process import Cancellation, Cancelled
-from scheduler.fence import Part, Statement
-from scheduler.fence import statement as stated
-from scheduler.outcome import MachineError, UserError
+from scheduler import sandbox, untrusted
+from scheduler.errors import MachineError, UserError
+from scheduler.sandbox import Protection, Status
+from scheduler.sandbox import status as stated
+from scheduler.sandbox.process import Cancellation, Cancelled
 from tests.app import factories
 from tests.support.pages_world import finding, make_torch_comparison
 
@@ -60,7 +60,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Compa
     fence."""
     monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0+cpu")
     monkeypatch.setattr(artifacts, "local_file", lambda *_: tmp_path / "m.pt2")
-    monkeypatch.setattr(fence, "require", lambda: None)
+    monkeypatch.setattr(sandbox, "require", lambda: None)
 
     def by(compare: Compare) -> None:
         monkeypatch.setattr(untrusted, "compare_with_torch", compare)
@@ -194,9 +194,9 @@ def test_a_fence_with_a_hole_closes_it(
 ) -> None:
     """torch's reader runs what the file says: not where that could reach anything."""
     compared(never)
-    monkeypatch.setattr(fence, "require", stated.require)
-    hole = Part("files", False, "any file of this user can be read")
-    monkeypatch.setattr(stated, "in_force", lambda: Statement((hole,)))
+    monkeypatch.setattr(sandbox, "require", stated.require)
+    hole = Protection("files", False, "any file of this user can be read")
+    monkeypatch.setattr(stated, "in_force", lambda: Status((hole,)))
     row = make_torch_comparison(prepared(), state=State.QUEUED)
     tasks.prepare()
     row.refresh_from_db()
@@ -387,7 +387,7 @@ def test_a_row_that_was_put_aside_is_released_to_the_workers_that_prepare(
 def test_a_file_is_compared_with_torch_itself(settings: Any, tmp_path: Path) -> None:
     """Imported, prepared and compared by a worker's task, behind the fence."""
     torch = pytest.importorskip("torch")
-    if fence.in_force().missing:
+    if sandbox.in_force().missing:
         pytest.skip("the fence is not whole here")
 
     class Model(torch.nn.Module):  # type: ignore[misc,name-defined]

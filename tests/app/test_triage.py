@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 
 from codegen_app.models import Alert, AlertEvent, AlertState, EventKind, Relation
 from codegen_app.services.alerting import triage
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support.alerts import alert, missing
 
 pytestmark = pytest.mark.django_db

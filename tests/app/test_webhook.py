@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from codegen_app.services.notifying import addresses, webhook
 from codegen_app.services.notifying.attempt import Attempt, Came
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
 from tests.support.receivers import Answer, HttpReceiver, http_receiver

@@ -33,7 +33,7 @@ from codegen_app.models import (
 from codegen_app.selectors.embedded import embedded
 from codegen_app.selectors.pages.history_chart import history_chart
 from codegen_app.services import detection, series, tokens, tracking, withdrawals
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 pytestmark = pytest.mark.django_db

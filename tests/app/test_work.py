@@ -17,7 +17,7 @@ from django.utils import timezone
 from codegen_app.files import MissingFileError
 from codegen_app.models import Build, Graph, State, Worker
 from codegen_app.services import work
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 from tests.app import factories
 from tests.support.patience import PATIENCE_S
 

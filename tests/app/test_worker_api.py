@@ -24,7 +24,7 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import artifacts, controls, ledger, tokens, work
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 from tests.app import factories
 from tests.support.remote_worker import (
     CHECK,

@@ -16,8 +16,8 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import tokens
-from scheduler.joining.version import PROTOCOL
-from scheduler.outcome import UserError
+from scheduler.agent.version import PROTOCOL
+from scheduler.errors import UserError
 from tests.support.remote_worker import (
     DEVICE,
     Remote,

@@ -36,7 +36,7 @@ from codegen_app.services import (
 )
 from codegen_app.services.alone import Alone
 from codegen_app.tasks import compile
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget
 from tests.app import factories
 from tests.support.remote_worker import Remote, line, refused, result

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.benchmarks.printing import say
 
 SECONDS = 10.0  # of the processor: a file that takes longer hangs

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from tests.attacks import invariants
 from tests.attacks.kills import Attack, main
 from tests.attacks.site_under_attack import Site
@@ -31,7 +31,7 @@ class ClockJumps(Attack):
         self._clock.write_bytes(bytes(8))
         library = folder / "clock.so"
         source = Path(__file__).with_name("clock.c")
-        command = [*bundled().host, "-O1", "-shared", "-fPIC", "-o", library, source]
+        command = [*bundled_clang().host, "-O1", "-shared", "-fPIC", "-o", library, source]
         subprocess.run(command, check=True)
         super().__init__(
             Site(environment={"LD_PRELOAD": str(library), "ATTACK_CLOCK": str(self._clock)}), seed

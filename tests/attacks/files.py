@@ -21,9 +21,9 @@ from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.problem import problem_of
 from scheduler.codegen.scheduling import targets_sharing_source
 from scheduler.codegen.title import title
+from scheduler.errors import UserError
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import UserError
 from scheduler.tuning.work import work_of
 from tests.attacks import archives, children, mutations
 from tests.attacks.exported import GRAPHS

@@ -247,7 +247,7 @@ class Attack:
 
 def _can_be_prepared(model: Path) -> bool:
     from scheduler import pipeline
-    from scheduler.outcome import UserError
+    from scheduler.errors import UserError
 
     try:
         pipeline.schedule(pipeline.lower(pipeline.load(model)))

@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as recorded_file
 from scheduler.results.points import importer, native
 from scheduler.results.points.model import ImportContext, Point, Points

@@ -33,7 +33,7 @@ from scheduler.bundle.manifest import Manifest
 from scheduler.bundle.writer import wrapper_of, write
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.codegen.template import KernelTemplate
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support import exported
 from tests.support.cpp_code import code
 
@@ -368,7 +368,7 @@ def attack_bundle(
 
 def _read(folder: Path) -> None:
     """What is done with a bundle before anything of it runs; no path may leave its folder."""
-    bundle = reader.read(folder)
+    bundle = reader.open_bundle(folder)
     _ = bundle.graph
     ast.parse(wrapper_of(bundle.manifest))
     for name, kernel in bundle.manifest.kernels.items():

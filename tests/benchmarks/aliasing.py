@@ -20,8 +20,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.outcome import UserError
 from tests.benchmarks.printing import say
 from tests.support.aliasing_programs import program
 from tests.unit.torch_export import agree

@@ -25,12 +25,12 @@ import numpy as np
 
 from scheduler import pipeline
 from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.case_builder import make_case
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.outputs import outputs_of
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.outputs import run_candidate
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.scheduling import scheduling_for
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
@@ -141,7 +141,9 @@ def measured(title: str, plan: Schedule, bindings: Bindings) -> Iterator[Measure
     if not kernels:
         return
     source, first = combined(kernels), kernels[0]
-    made = build(source, first.symbol, _CPU, bundled(KEPT), KEPT, source_file=first.source_file)
+    made = build(
+        source, first.symbol, _CPU, bundled_clang(KEPT), KEPT, source_file=first.source_file
+    )
     assert isinstance(made, Build), f"{title}: {made.reason}\n{made.detail}"
     library = str(made.directory / "kernel.so")
     for number, (node, caller) in enumerate(callers.values()):
@@ -171,7 +173,7 @@ def _checked(
     case = make_case(node, lowered, bindings, np.random.default_rng(seed), moved=moved)
     device = opened("cpu", _CPU)
     try:
-        return outputs_of(device, case, candidate).check(case)
+        return run_candidate(device, case, candidate).check(case)
     finally:
         device.close()
 

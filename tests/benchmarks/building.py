@@ -19,8 +19,8 @@ from typing import TypeVar
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.parallel import Request, build_all
-from scheduler.build.toolchains import bundled
+from scheduler.build.parallel import BuildRequest, build_all
+from scheduler.build.toolchains import bundled_clang
 from scheduler.isa.diff import diff
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.liveness import live_registers
@@ -41,7 +41,7 @@ def timed(work: Callable[[], Result]) -> tuple[float, Result]:
 def builds(cache: CodeCache) -> None:
     """Milliseconds for each target: the whole build, the compiler in it, and the second build."""
     sys.stdout.write("target\tkernel\tbuild ms\tcompiler ms\tbeyond %\tsecond ms\n")
-    toolchain = bundled(cache)
+    toolchain = bundled_clang(cache)
     for target in (find(name) for name in names()):
         for symbol, source in (("add_one", ADD), ("product", GEMM)):
             if target.emulates:  # the bundled compiler sets itself up once
@@ -58,10 +58,11 @@ def builds(cache: CodeCache) -> None:
 
 def many(cache: CodeCache, count: int, workers: int) -> None:
     """Builds a second over the cores."""
-    toolchain = bundled(cache)
+    toolchain = bundled_clang(cache)
     target = find("gfx942")
     requests = [
-        Request(f"// {number}\n{GEMM}", "product", target, toolchain) for number in range(count)
+        BuildRequest(f"// {number}\n{GEMM}", "product", target, toolchain)
+        for number in range(count)
     ]
     seconds, _ = timed(lambda: build_all(requests, cache, workers))
     sys.stdout.write(f"{count} builds by {workers} workers: {count / seconds:.1f} a second\n")
@@ -69,7 +70,7 @@ def many(cache: CodeCache, count: int, workers: int) -> None:
 
 def listings(cache: CodeCache) -> None:
     """Milliseconds to read, follow and compare large listings."""
-    result = build(GEMM, "product", find("gfx942"), bundled(cache), cache)
+    result = build(GEMM, "product", find("gfx942"), bundled_clang(cache), cache)
     if not isinstance(result, Build):
         raise RuntimeError(result.reason)
     text = (result.directory / "kernel.s").read_text()

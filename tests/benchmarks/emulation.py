@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.benchmark_request import TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.cpu_count import usable_cpus
 from scheduler.ir.dtypes import DType
-from scheduler.processors import usable_processors
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import Target, find, names
 from tests.unit.matrix.contractions import matmul
@@ -27,12 +27,12 @@ from tests.unit.matrix.running import Runner
 
 def main(size: int) -> None:
     """Print milliseconds a launch, the best of three, for each emulated target and type."""
-    cores = usable_processors()
+    cores = usable_cpus()
     sys.stdout.write(f"{size}^3, milliseconds on 1 core and on {cores}\n")
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder))
         for target in (find(name) for name in names() if find(name).emulates):
-            runner = Runner(cache, bundled(cache), target.name)
+            runner = Runner(cache, bundled_clang(cache), target.name)
             for dtype in (DType.F16, DType.BF16, DType.F32):
                 schedule = matmul(size, size, size, dtype)
                 scheduling = ROCmCPPScheduling(schedule, (find(target.emulates),))

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
-from scheduler import fence, targets
+from scheduler import sandbox, targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from tests.unit.build.sources import ADD
 
 SYSTEM = tuple(map(Path, ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache")))
@@ -43,7 +43,7 @@ def without(way: Callable[[], object]) -> Callable[[], object]:
     """The same with no part of the fence in force."""
 
     def run() -> object:
-        with mock.patch("scheduler.fence.process._restrict"):
+        with mock.patch("scheduler.sandbox.launch._restrict"):
             return way()
 
     return run
@@ -52,7 +52,7 @@ def without(way: Callable[[], object]) -> Callable[[], object]:
 def compiled(root: Path, target: str) -> Callable[[], object]:
     """A build of a kernel that is new each time."""
     cache, made = CodeCache(root / "cache"), iter(range(10**9))
-    toolchain = bundled(cache)
+    toolchain = bundled_clang(cache)
     build(ADD, "add_one", targets.find(target), toolchain, cache)  # the compiler sets itself up
 
     def run() -> object:
@@ -68,11 +68,11 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=200)
     parser.add_argument("--builds", type=int, default=20)
     options = parser.parse_args()
-    own = fence.Fence(execute=SYSTEM, processes=True)
+    own = sandbox.Fence(execute=SYSTEM, processes=True)
     free, kept = milliseconds(
         options.starts,
         lambda: subprocess.Popen(["/bin/true"]).wait(),
-        lambda: fence.start(["/bin/true"], own).wait(),
+        lambda: sandbox.start(["/bin/true"], own).wait(),
     )
     sys.stdout.write(f"start of a program: {free:.2f} ms, fenced {kept:.2f} ms\n")
     with tempfile.TemporaryDirectory() as folder:

@@ -29,8 +29,8 @@ from random import Random
 from scheduler.benchmark.verification import device_target
 from scheduler.build.cache import CodeCache
 from scheduler.build.flags import parse_flags
-from scheduler.build.toolchains import Search, find_for, preferred
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
+from scheduler.errors import UserError
 from scheduler.runtime.device import Device, DeviceError
 from scheduler.targets import Target, find
 from tests.benchmarks.printing import say
@@ -141,10 +141,10 @@ def work(batch: Batch) -> Outcome:
     ready = list(_prepared(batch, target, lines))
     faulty, compared, total = len(lines), 0, 0
     cache = CodeCache(batch.cache)
-    found = find_for(target, Search(path=os.environ.get("PATH", ""), cache=cache))
+    found = find_target_toolchains(target, Search(path=os.environ.get("PATH", ""), cache=cache))
     try:
         kernels = [one for _, _, one in ready]
-        compiler = preferred(found, target) if batch.device != "cpu" else None
+        compiler = pick_toolchain(found, target) if batch.device != "cpu" else None
         library = compile_all(kernels, target, cache, parse_flags(batch.flags), compiler)
     except AssertionError as error:
         seeds = batch.seeds

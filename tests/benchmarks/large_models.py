@@ -30,7 +30,7 @@ import numpy as np
 
 from scheduler import pipeline, reference, samples
 from scheduler.benchmark.measure import Limits
-from scheduler.benchmark.verification import Finding, plan_of, run_once, verify
+from scheduler.benchmark.verification import Finding, rebuild_schedule, run_once, verify
 from scheduler.build.cache import CodeCache
 from scheduler.bundle import reader
 from scheduler.ir.bindings import hint_bindings, parse_bindings
@@ -85,7 +85,7 @@ def bert(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     bundle = compiled("bert_2layer", ["cpu"], cache, folder / "bert")
     bindings = hint_bindings(bundle.manifest.symbols)
     inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(0))
-    plan = plan_of(bundle)
+    plan = rebuild_schedule(bundle)
     start = time.perf_counter()
     run_once(bundle, plan, open_device("cpu"), bindings, inputs)
     seconds = time.perf_counter() - start

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from time import process_time
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
 from scheduler.text import one_line

@@ -27,20 +27,20 @@ from pathlib import Path
 import numpy as np
 
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import Bench, Limits, check
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.measure import Bench, Limits, check_candidate
 from scheduler.benchmark.verification import device_target
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import library_of
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import scheduling_for
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.bindings import Bindings, format_bindings, hint_bindings
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import Target, find
 from scheduler.tuning.evaluator import edge_bindings
@@ -194,7 +194,7 @@ def _stratum(title: str) -> Stratum:
 def _compiler(target: Target, source_file: str, root: Path) -> Toolchain | Rejected:
     search = Search(path=os.environ.get("PATH", ""), cache=CodeCache(root))
     try:
-        return preferred(find_for(target, search), target, source_file)
+        return pick_toolchain(find_target_toolchains(target, search), target, source_file)
     except UserError as error:
         return Rejected(Stage.COMPILE, NO_COMPILER, str(error))
 
@@ -241,7 +241,9 @@ def _checked(
         bench.use(Path(folder))
         for caller, library in built:
             request = caller.benchmark_request(target.name, bindings)
-            found = check(bench, BuiltCandidate(caller.name, str(library), request), LIMITS)
+            found = check_candidate(
+                bench, BuiltCandidate(caller.name, str(library), request), LIMITS
+            )
             if isinstance(found, Rejected):
                 yield caller, f"{found.stage}: {found.reason} {found.detail[-500:]}"
             elif not found.passed:

@@ -25,10 +25,10 @@ from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import Rejected
 from scheduler.ir.bindings import hint_bindings, parse_bindings
-from scheduler.outcome import Rejected
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
@@ -111,12 +111,12 @@ def main() -> None:
     cpu, cores = find("cpu"), os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder))
-        toolchain = bundled(cache)
+        toolchain = bundled_clang(cache)
         build("#include <hip/hip_runtime.h>\n" + FIRST, "first", cpu, toolchain, cache)
         start, used = monotonic(), os.times()
         meter = Meter(Budget(parse_seconds(options.budget)))
         graph = pipeline.load(SAMPLES / f"{options.model}.pt2")
-        graph = pipeline.rebind(graph, parse_bindings(options.bind, graph.symbols))
+        graph = pipeline.with_hints(graph, parse_bindings(options.bind, graph.symbols))
         plan = pipeline.schedule(pipeline.lower(graph))
         backend = pipeline.scheduling(plan, (cpu,))
         problems = find_problems(plan, backend, cpu, hint_bindings(graph.symbols))

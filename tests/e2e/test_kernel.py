@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from codegen_app.models import Build, State
 from codegen_app.services import builds, work
 from scheduler.build.cache import CodeCache
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.targets import find
 from tests.support.pages_world import World, make_build
 
@@ -107,7 +107,9 @@ def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
 def test_source_and_sass_lead_to_each_other(
     page: Page, world: World, code_cache: Path, view: str
 ) -> None:
-    toolchain = preferred(find_for(find("sm_90"), Search(CodeCache(code_cache))), find("sm_90"))
+    toolchain = pick_toolchain(
+        find_target_toolchains(find("sm_90"), Search(CodeCache(code_cache))), find("sm_90")
+    )
     build = make_build(world.kernels[0], "sm_90", code_cache, toolchain)
     page.goto(f"{world.kernels[0].get_absolute_url()}?build={build.pk}&view={view}")
     source = page.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")

@@ -14,9 +14,9 @@ from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build
 from scheduler.build.recipe import library_of
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime import cuda
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceInfo
@@ -68,7 +68,9 @@ def target(nvidia: DeviceInfo) -> Target:
 @pytest.fixture(scope="session")
 def compiler(target: Target) -> CudaToolchain:
     """The one with ptxas where it is installed, else the one that leaves PTX to the driver."""
-    found = preferred(cuda_compilers(Search(path=os.environ.get("PATH", ""), cache=KEPT)), target)
+    found = pick_toolchain(
+        cuda_compilers(Search(path=os.environ.get("PATH", ""), cache=KEPT)), target
+    )
     assert isinstance(found, CudaToolchain)
     return found
 
@@ -91,7 +93,7 @@ def cutedsl_library(target: Target) -> Callable[[str, str], Path]:
     nothing builds it."""
     try:
         search = Search(path=os.environ.get("PATH", ""), cache=KEPT)
-        toolchain = preferred(find_for(target, search), target, SOURCE_FILE)
+        toolchain = pick_toolchain(find_target_toolchains(target, search), target, SOURCE_FILE)
     except UserError as error:
         pytest.skip(str(error))
 

@@ -98,7 +98,7 @@ def bundle_of(graph: Graph, target: Target, compiler: CudaToolchain, out: Path) 
     results = builds_of(generated, target, compiler)
     builds = {(name, target.name): made for name, made in results.items()}
     writer.write(out, plan, generated.manifest(), generated.kernels, builds)
-    return reader.read(out)
+    return reader.open_bundle(out)
 
 
 def summary(findings: Sequence[Finding], bindings: Bindings) -> str:
@@ -119,7 +119,7 @@ def assert_all_passed(findings: Sequence[Finding]) -> None:
 
 
 def builds_of(
-    generated: pipeline.Generated, target: Target, compiler: CudaToolchain
+    generated: pipeline.GeneratedCode, target: Target, compiler: CudaToolchain
 ) -> Mapping[str, Build]:
     """A build of every kernel, by its name. Tests may run beside each other on all cores."""
     workers = max(1, (os.cpu_count() or 1) // 4)

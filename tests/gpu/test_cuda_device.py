@@ -11,7 +11,12 @@ import pytest
 
 from scheduler.ir.bfloat16 import float32_to_bfloat16
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import INSTRUCTIONS, Layout, MatrixInstruction, of_processor
+from scheduler.matrix_instructions import (
+    INSTRUCTIONS,
+    Layout,
+    MatrixInstruction,
+    processor_instructions,
+)
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target
@@ -87,7 +92,7 @@ def _encode(values: Array, dtype: DType) -> Array:
 
 def _lanes(one: MatrixInstruction, layout: Layout, matrix: Array, values: int) -> Array:
     """What each lane holds of a matrix."""
-    places = [[layout.at(lane, v) for v in range(values)] for lane in range(one.lanes)]
+    places = [[layout.evaluate(lane, v) for v in range(values)] for lane in range(one.lanes)]
     return np.array([[matrix[place] for place in row] for row in places])
 
 
@@ -99,12 +104,12 @@ def test_the_hardware_lays_matrices_out_as_the_table_says(
     one: MatrixInstruction, target: Target, run: Callable[..., None]
 ) -> None:
     """Small integers: the sums are exact in any order, so that the comparison is for equality."""
-    if one not in of_processor(nvidia_hardware(target).processor):
+    if one not in processor_instructions(nvidia_hardware(target).processor):
         pytest.skip(f"{target.name} has no {one.name}")
     rng = np.random.default_rng(one.m * 1000 + one.k)
     a, b = rng.integers(-8, 9, (one.m, one.k)), rng.integers(-8, 9, (one.k, one.n))
     c = rng.integers(-99, 100, (one.m, one.n))
-    element, accumulator = DType.from_label(one.held), DType.from_label(one.accumulator)
+    element, accumulator = DType.from_label(one.register_type), DType.from_label(one.accumulator)
     held = _encode(_lanes(one, one.d, c, one.d_values), accumulator)
     run(
         MULTIPLY.replace("NAME", one.name),
@@ -122,7 +127,7 @@ def test_tf32_rounds_to_nearest_as_the_emulation_does(
     """As ``tests/unit/runtime/test_matrix_instructions.py`` holds the emulation to: operands to 10
     bits of mantissa, ties away from zero."""
     (one,) = (row for row in NVIDIA_ROWS if row.element == "tf32")
-    if one not in of_processor(nvidia_hardware(target).processor):
+    if one not in processor_instructions(nvidia_hardware(target).processor):
         pytest.skip(f"{target.name} has no {one.name}")
     rng = np.random.default_rng(1688)
     a = rng.standard_normal((one.m, one.k)).astype(np.float32)

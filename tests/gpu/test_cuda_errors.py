@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.measure import Bench, Limits, check, sampler
+from scheduler.benchmark.child_process import WorkerLostError
+from scheduler.benchmark.measure import Bench, Limits, check_candidate, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.benchmark.worker import BenchmarkWorker
@@ -22,9 +22,9 @@ from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
-from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceError, DeviceInfo, Timing
 from scheduler.targets import Target
@@ -125,8 +125,8 @@ def test_a_bad_kernel_is_named_and_takes_nothing_else_along(
 ) -> None:
     with Bench(nvidia.id, LIMITS) as bench:
         bench.use(case)
-        bad = check(bench, built("bad", *parts), LIMITS)
-        good = check(bench, built("good"), LIMITS)
+        bad = check_candidate(bench, built("bad", *parts), LIMITS)
+        good = check_candidate(bench, built("good"), LIMITS)
     if stage is None:
         assert isinstance(bad, Check) and not bad.passed, bad
         say(bad.detail)
@@ -161,7 +161,10 @@ def test_two_processes_use_the_gpu_at_once(
         first.use(case)
         second.use(case)
         for _ in range(3):  # in turn, both open
-            ours, theirs = check(first, good, LIMITS), check(second, wrong, LIMITS)
+            ours, theirs = (
+                check_candidate(first, good, LIMITS),
+                check_candidate(second, wrong, LIMITS),
+            )
             assert isinstance(ours, Check) and ours.passed, ours
             assert isinstance(theirs, Check) and not theirs.passed, theirs
     say("both were open, one's kernels right and the other's wrong, three times in turn")

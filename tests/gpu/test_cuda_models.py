@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from scheduler import reference
-from scheduler.benchmark.gate import compare
-from scheduler.benchmark.verification import WHOLE_GRAPH, graph_tolerance, plan_of, verify
+from scheduler.benchmark.gate import compare_output
+from scheduler.benchmark.verification import WHOLE_GRAPH, graph_tolerance, rebuild_schedule, verify
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle
@@ -68,10 +68,10 @@ def test_the_wrapper_runs_in_a_process_of_its_own(
     inputs = reference.random_inputs(graph, bound, np.random.default_rng(0))
     outputs = _through_the_wrapper(bundle, bound, inputs, tmp_path)
     expected = reference.run(graph, inputs, bound)
-    tolerance = graph_tolerance(plan_of(bundle), bound)
+    tolerance = graph_tolerance(rebuild_schedule(bundle), bound)
     for value, buffer, got in zip(graph.outputs, bundle.manifest.outputs, outputs, strict=True):
         wide = widen(got, bundle.manifest.buffers[buffer].dtype)
-        found = compare(wide, expected[value], tolerance, value)
+        found = compare_output(wide, expected[value], tolerance, value)
         assert found.passed, found
 
 

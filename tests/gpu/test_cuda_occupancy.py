@@ -13,7 +13,7 @@ import pytest
 from scheduler import pipeline
 from scheduler.build.cuda.commands import CUBIN, PTX
 from scheduler.build.cuda.occupancy import Demand, occupancy
-from scheduler.build.cuda.resources import dynamic_bytes
+from scheduler.build.cuda.resources import dynamic_shared_bytes
 from scheduler.build.cuda.toolchains import EXTRA, CudaToolchain
 from scheduler.build.model import Build
 from scheduler.runtime.cuda import CudaDevice
@@ -73,7 +73,7 @@ def _assembled(nvidia: DeviceInfo, compiler: CudaToolchain, target: Target) -> N
 def differences(made: Build, device: CudaDevice) -> list[str]:
     """One line for each figure of a build that the driver sees otherwise."""
     device.synchronize()  # makes its context the current one
-    dynamic = dynamic_bytes((made.directory / PTX).read_text())
+    dynamic = dynamic_shared_bytes((made.directory / PTX).read_text())
     code, found = Code(made.directory / CUBIN), []
     for kernel, said in made.resources.items():
         asked = dynamic.get(kernel, 0)

@@ -11,9 +11,9 @@ import pytest
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.runtime import rocm
-from scheduler.runtime.device import Absent, DeviceInfo
+from scheduler.runtime.device import AbsentDevice, DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.targets.amd import amd_hardware
 from tests.support.caches import KEPT
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def gpu() -> DeviceInfo:
     first = rocm.DEVICES.probe()[0]
-    if isinstance(first, Absent):
+    if isinstance(first, AbsentDevice):
         pytest.skip(first.reason)
     return first
 
 
 def _run(gpu: DeviceInfo, source: str, *args: Array | int) -> None:
-    made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled(KEPT), KEPT)
+    made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled_clang(KEPT), KEPT)
     assert isinstance(made, Build), made
     device = open_device(gpu.id)
     try:

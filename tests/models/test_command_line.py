@@ -65,9 +65,9 @@ def unfused(cache: CodeCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def example(bundle: Path) -> Example:
     """Inputs of the model, which every bundle of it takes, and the reference's outputs."""
     from scheduler import reference
-    from scheduler.bundle.reader import read
+    from scheduler.bundle.reader import open_bundle
 
-    graph, bindings = read(bundle).graph, {"s70": 7}
+    graph, bindings = open_bundle(bundle).graph, {"s70": 7}
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(5))
     file = bundle.parent / "in.npz"
     np.savez(file, **inputs)

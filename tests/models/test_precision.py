@@ -9,10 +9,10 @@ import pytest
 
 from scheduler import pipeline
 from scheduler.build.cache import CodeCache
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
+from scheduler.errors import UserError
 from scheduler.ir.graph import MatmulPrecision
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
-from scheduler.outcome import UserError
 from scheduler.samples import path
 from tests.models.test_command_line import scheduler
 
@@ -41,7 +41,7 @@ def test_high_is_in_the_bundle_and_its_results_are_held_to_it(
     for name in rounded:
         text = (bundle / manifest["kernels"][name]["source"]).read_text()
         assert 'float32_matmul_precision "high"' in text
-    assert read(bundle).graph.float32_matmul_precision is MatmulPrecision.HIGH
+    assert open_bundle(bundle).graph.float32_matmul_precision is MatmulPrecision.HIGH
     status, said, errors = scheduler("verify", str(bundle), "--device", "cpu", "--json")
     assert status == 0, errors
     findings = json.loads(said)["findings"]

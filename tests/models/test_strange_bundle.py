@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scheduler import fence, reference
+from scheduler import reference, sandbox
 from scheduler.build.cache import CodeCache
-from scheduler.build.toolchains import bundled
-from scheduler.bundle.reader import read
+from scheduler.build.toolchains import bundled_clang
+from scheduler.bundle.reader import open_bundle
 from scheduler.commands import trust
 from scheduler.commands.main import main
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support import exported
 
 # In place of each kernel: it looks for a file, and says whether it found one.
@@ -45,7 +45,7 @@ def bundle(cache: CodeCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def inputs(bundle: Path, folder: Path) -> list[str]:
     """Options of the command run: random inputs at a small size, and where outputs go."""
-    graph, rng = read(bundle).graph, np.random.default_rng(0)
+    graph, rng = open_bundle(bundle).graph, np.random.default_rng(0)
     np.savez(folder / "in.npz", **reference.random_inputs(graph, {"s0": 5, "s1": 7}, rng))
     files = ["--inputs", str(folder / "in.npz"), "--outputs", str(folder / "out.npz")]
     return [*files, "--bind", "s0=5", "--bind", "s1=7"]
@@ -87,12 +87,14 @@ def test_at_a_terminal_one_is_asked(
         with (
             nullcontext() if answer == "y\n" else pytest.raises(UserError, match="nothing was run")
         ):
-            trust.confirm(read(bundle), "cpu", trusted=False)
+            trust.confirm_trust(open_bundle(bundle), "cpu", trusted=False)
     os.close(ours)
 
 
 @pytest.mark.full
-@pytest.mark.skipif(bool(fence.in_force().missing), reason="this machine lacks parts of the fence")
+@pytest.mark.skipif(
+    bool(sandbox.in_force().missing), reason="this machine lacks parts of the fence"
+)
 def test_what_somebody_trusts_is_still_fenced(
     bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], cache: CodeCache
 ) -> None:
@@ -110,7 +112,7 @@ def test_what_somebody_trusts_is_still_fenced(
 
 def compile_alone(text: str, library: Path, cache: CodeCache) -> None:
     """A library without anything of ours."""
-    zig = bundled(cache).host
+    zig = bundled_clang(cache).host
     source = library.with_name("strange.cc")
     source.write_text(text)
     command = [*zig, "-shared", "-fPIC", "-x", "c++", str(source), "-o", str(library)]

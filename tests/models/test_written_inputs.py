@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from scheduler.build.cache import CodeCache
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
 from tests.models.test_bad_models import _compiled, _with_op
 from tests.models.test_command_line import scheduler
 from tests.unit.test_pt2 import G, _arg, _node, _tensor
@@ -66,7 +66,7 @@ def test_what_a_model_writes_is_written_back(
         *("--cache", str(cache.root), "--out", str(bundle)),
     )
     assert status == 0, errors
-    opened = read(bundle)
+    opened = open_bundle(bundle)
     returned = [opened.graph.outputs[place] for place in opened.graph.returned_outputs]
 
     status, output, errors = scheduler("verify", str(bundle), "--json")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from scheduler import pipeline
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import Search, bundled, find_for, preferred
+from scheduler.build.toolchains import Search, bundled_clang, find_target_toolchains, pick_toolchain
 from scheduler.bundle import reader, writer
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.graph import Graph
@@ -26,7 +26,7 @@ CPU = find("cpu")
 def outputs_of(graph: Graph, values: dict[str, Any], *, fuse: bool = True) -> dict[str, Any]:
     """The outputs of a graph's kernels by name, logical values."""
     prepared = prepare(graph, CPU, fuse=fuse)
-    library = compile_all([prepared], CPU, KEPT, DEFAULT)
+    library = compile_all([prepared], CPU, KEPT, DEFAULT_FLAGS)
     sizes = {name: info.hint for name, info in graph.symbols.items()}
     return run(prepared, library, CPU, values, sizes)
 
@@ -54,13 +54,13 @@ def assert_kernels_agree(
     for other in others:
         target = find(other)
         prepared = prepare(graph, target)
-        compile_all([prepared], target, KEPT, DEFAULT, _compiler(target))
+        compile_all([prepared], target, KEPT, DEFAULT_FLAGS, _compiler(target))
     return graph
 
 
 def _compiler(target: Target) -> Toolchain:
-    found = find_for(target, Search(cache=KEPT))
-    return preferred(found, target)
+    found = find_target_toolchains(target, Search(cache=KEPT))
+    return pick_toolchain(found, target)
 
 
 def assert_close(got: Any, tensor: Any, relative: float, name: str) -> None:
@@ -88,10 +88,10 @@ def bundle_of(graph: Graph, folder: Path, targets: Sequence[str] = ("cpu",)) -> 
     plan = pipeline.schedule(pipeline.lower(graph))
     chosen = [find(name) for name in targets]
     generated = pipeline.generate(plan, chosen)
-    toolchain = bundled(KEPT)
+    toolchain = bundled_clang(KEPT)
     results = pipeline.build_kernels(generated.kernels, chosen, lambda *_: toolchain, KEPT)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     missing = {key: one for key, one in results.items() if key not in builds}
     assert not missing, missing
     writer.write(folder, plan, generated.manifest(), generated.kernels, builds)
-    return reader.read(folder)
+    return reader.open_bundle(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from scheduler.cycles.report import VERSION, Band, Report
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.modelled.job import ModelJob
 

@@ -12,13 +12,13 @@ from scheduler.bundle.requests import request_of
 from scheduler.cycles.kernel_model import model_kernel
 from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.report import LaunchReport, Report
+from scheduler.errors import UserError
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Node, Ref, SymbolInfo
 from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.lowering import lower
-from scheduler.outcome import UserError
 from scheduler.targets import Target, boards
 from tests.support.stores import narrow_share, spilled
 from tests.unit.lowering.graphs import graph, meta, node

@@ -6,7 +6,7 @@ import hashlib
 
 from codegen_app.models import Build
 from codegen_app.services import artifacts
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 
 HEADER, LINE, CALL = "common/kiln/mma.h", 32, 10
 

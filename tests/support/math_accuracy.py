@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
 
 Array = np.ndarray[Any, Any]

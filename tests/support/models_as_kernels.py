@@ -25,7 +25,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.inputs import by_buffer
@@ -63,7 +63,7 @@ class Prepared:
     """A graph as kernels of a library."""
 
     graph: Graph
-    generated: pipeline.Generated
+    generated: pipeline.GeneratedCode
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ def compile_all(
     ``AssertionError`` with the compiler's log."""
     kernels = {k.name: k for one in prepared for k in one.generated.kernels}
     source = combined(list(kernels.values()))
-    made = build(source, next(iter(kernels)), target, toolchain or bundled(cache), cache, flags)
+    made = build(
+        source, next(iter(kernels)), target, toolchain or bundled_clang(cache), cache, flags
+    )
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}\n{source}"
     return made.directory / "kernel.so"
 

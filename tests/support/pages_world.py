@@ -40,7 +40,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 
 SOURCE = """// # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
 // # Graph fragment:
@@ -282,7 +282,7 @@ def make_build(
 ) -> Build:
     """A build that is done, by the bundled compiler unless another is named."""
     code_cache, goal = CodeCache(cache), targets.find(target)
-    with_ = toolchain or bundled(code_cache)
+    with_ = toolchain or bundled_clang(code_cache)
     file = kernel.source_file
     made = build(kernel.source, kernel.name, goal, with_, code_cache, source_file=file)
     assert isinstance(made, Built), made

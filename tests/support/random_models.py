@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
     Argument,
@@ -32,7 +33,6 @@ from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.promotion import Operand, result_type
 from scheduler.ir.reference.rounding import round_to_dtype
-from scheduler.outcome import UserError
 from scheduler.reference import evaluate
 from tests.support.memory import contiguous
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from scheduler import pipeline, samples
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.metrics import Facts, figures
+from scheduler.benchmark.metrics import MetricInputs, compute_metrics
+from scheduler.errors import Stage
 from scheduler.fusion.nodes import Schedule
 from scheduler.isa.occupancy import rules_of
-from scheduler.outcome import Stage
 from scheduler.results.collect import RunContext, collect_results
 from scheduler.results.model import Compiler, Origin, Results
 from scheduler.runtime.device import DeviceInfo
@@ -160,7 +160,7 @@ def _measured(of: TuningProblem, kernel: str, device: DeviceInfo) -> Measurement
         bindings=of.bindings,
         samples_ns=samples_ns,
         batch=100,
-        metrics=figures(Facts(samples_ns, of.work.bytes, readings)),
+        metrics=compute_metrics(MetricInputs(samples_ns, of.work.bytes, readings)),
         rejected=((0.0, "no time passed"),),
         check=Check(True, 1e-4, 1e-3, 0.1, guard_intact=True),
         emulated=device.emulated,

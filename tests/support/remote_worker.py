@@ -8,8 +8,8 @@ from typing import Any
 from django.test import Client
 
 from codegen_app.models import TuningTask
-from scheduler.joining.protocol import SESSION_HEADER
-from scheduler.joining.version import PROTOCOL, generator
+from scheduler.agent.protocol import SESSION_HEADER
+from scheduler.agent.version import PROTOCOL, generator
 
 DEVICE = {
     "id": "cpu",

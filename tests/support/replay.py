@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.space import Floats, Space
 from scheduler.tuning.strategies.strategy import History, Strategy
 

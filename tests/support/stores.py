@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler.build.rocm.metadata import kernels as kernels_of
+from scheduler.build.rocm.metadata import parse_kernels as kernels_of
 from scheduler.cycles.report import LaunchReport, Report
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target

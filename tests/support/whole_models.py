@@ -10,7 +10,7 @@ from scheduler import pipeline, samples
 from scheduler.build.cache import CodeCache
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.bundle import reader, writer
 from scheduler.targets import find
 
@@ -24,13 +24,13 @@ def compiled(model: str, targets: Sequence[str], cache: CodeCache, folder: Path)
     plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path(model))))
     chosen = [find(name) for name in targets]
     generated = pipeline.generate(plan, chosen)
-    toolchain = bundled(cache)
+    toolchain = bundled_clang(cache)
     results = pipeline.build_kernels(generated.kernels, chosen, lambda *_: toolchain, cache)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     missing = {key: one for key, one in results.items() if key not in builds}
     assert not missing, missing
     writer.write(folder, plan, generated.manifest(), generated.kernels, builds)
-    return reader.read(folder)
+    return reader.open_bundle(folder)
 
 
 def assert_valid_code(bundle: reader.Bundle, targets: Sequence[str]) -> None:

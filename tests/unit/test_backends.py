@@ -17,17 +17,17 @@ from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.verification import verify
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.bundle import reader, writer
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import reader_of
-from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import default_device, open_device, probe
 from scheduler.targets import Target, find, names
@@ -73,12 +73,12 @@ def plan() -> Schedule:
 
 
 def toolchain_for(target: Target, source_file: str = "") -> Toolchain:
-    return preferred(find_for(target, Search()), target, source_file)
+    return pick_toolchain(find_target_toolchains(target, Search()), target, source_file)
 
 
 def compiled(
     plan: Schedule, cache: CodeCache
-) -> tuple[pipeline.Generated, dict[tuple[str, str], Build]]:
+) -> tuple[pipeline.GeneratedCode, dict[tuple[str, str], Build]]:
     target = find("tiny")
     generated = pipeline.generate(plan, (target,))
     built = pipeline.build_kernels(generated.kernels, (target,), toolchain_for, cache)
@@ -105,7 +105,7 @@ def test_a_bundle_of_it_is_written_read_and_right(
     assert not {file for file in files if file.endswith((".hip", ".so", ".hsaco"))}
     facts = json.loads((out / "kernels" / name / "tiny" / "build.json").read_text())
     assert facts["resources"]["loop"]["library_bytes"] > 0
-    bundle = reader.read(out)
+    bundle = reader.open_bundle(out)
     assert bundle.manifest.kernels[name].source == f"kernels/{name}/source.c"
     for rows in (1, 16, 31):
         findings = verify(bundle, "tiny:0", {"s0": rows})
@@ -119,7 +119,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
     target = find("tiny")
     problems = find_problems(plan, pipeline.scheduling(plan, (target,)), target, {"s0": 16})
     device = open_device("tiny:0")
-    pool = LocalCompilePool(target, toolchain_for, cache, 1, DEFAULT)
+    pool = LocalCompilePool(target, toolchain_for, cache, 1, DEFAULT_FLAGS)
     budget = Budget(60.0, None, None)
     result = tune(plan, problems, device.info, pool, Meter(budget), SearchOptions("exhaustive"))
     entries = {entry.config["unroll"]: entry for entry in result.entries}

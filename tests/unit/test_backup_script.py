@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codegen_app.services.backups import script
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 TABLES = {"graph": frozenset({"id", "order"}), "node": frozenset({"id"})}
 TEXT = [

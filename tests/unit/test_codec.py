@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.codec import decode, key_by_name, make_codec, rename_fields
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
-from scheduler.outcome import UserError
 
 
 class Kind(StrEnum):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from scheduler import fence
+from scheduler import sandbox
 from scheduler.commands.main import main
-from scheduler.fence import Fence, Limits, calls, files, user
-from scheduler.fence.model import SYSTEM_LIBRARIES
-from scheduler.fence.statement import FILES, NETWORK, SIGNALS
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.sandbox import Limits, Sandbox, landlock, privileges, seccomp
+from scheduler.sandbox.model import SYSTEM_LIBRARIES
+from scheduler.sandbox.status import FILES, NETWORK, SIGNALS
 
 PROGRAMS = (Path("/bin"), Path("/usr/bin"), *SYSTEM_LIBRARIES)
 
@@ -21,9 +21,9 @@ PROGRAMS = (Path("/bin"), Path("/usr/bin"), *SYSTEM_LIBRARIES)
 @pytest.fixture
 def asked_anew() -> Iterator[None]:
     """What holds here is found out once; these tests change it."""
-    fence.in_force.cache_clear()
+    sandbox.in_force.cache_clear()
     yield
-    fence.in_force.cache_clear()
+    sandbox.in_force.cache_clear()
 
 
 def no_landlock() -> int:
@@ -36,8 +36,8 @@ def no_library() -> object:
 
 def output(*command: str, **parts: object) -> str:
     """What a fenced program writes."""
-    own = Fence(execute=PROGRAMS, processes=True, **parts)
-    with fence.start(command, own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    own = Sandbox(execute=PROGRAMS, processes=True, **parts)
+    with sandbox.start(command, own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         return process.stdout.read().decode()
 
@@ -45,25 +45,25 @@ def output(*command: str, **parts: object) -> str:
 def test_what_is_missing_is_said_and_the_work_goes_on(
     asked_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(files, "version", no_landlock)
-    monkeypatch.setattr(calls, "library", no_library)
-    statement = fence.in_force()
+    monkeypatch.setattr(landlock, "version", no_landlock)
+    monkeypatch.setattr(seccomp, "library", no_library)
+    statement = sandbox.in_force()
     assert [part.name for part in statement.missing] == [FILES, NETWORK, SIGNALS]
     assert "disabled at boot" in statement.missing[0].note
     assert "libseccomp" in statement.missing[1].note
     (tmp_path / "file").write_text("read")
     assert output("cat", str(tmp_path / "file")) == "read"
     with pytest.raises(UserError, match=r"disabled at boot.*libseccomp"):
-        fence.require()
+        sandbox.require()
     assert main(["targets", "--require-fence"]) == 2
 
 
 def test_one_part_holds_without_the_other(
     asked_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if not files.is_there():
+    if not landlock.is_available():
         pytest.skip("this machine has no Landlock")
-    monkeypatch.setattr(calls, "library", no_library)
+    monkeypatch.setattr(seccomp, "library", no_library)
     (tmp_path / "file").write_text("read")
     assert "Permission denied" in output("cat", str(tmp_path / "file"))
     assert output("cat", str(tmp_path / "file"), read=(tmp_path,)) == "read"
@@ -72,16 +72,16 @@ def test_one_part_holds_without_the_other(
 def test_an_old_landlock_holds_for_all_but_compilers(
     asked_anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "version", lambda: 1)
-    (missing,) = fence.in_force().missing
+    monkeypatch.setattr(landlock, "version", lambda: 1)
+    (missing,) = sandbox.in_force().missing
     assert missing.name == FILES
     assert "compilers can read and write any file" in missing.note
-    monkeypatch.setattr(files, "version", lambda: 2)
-    assert fence.in_force.__wrapped__().has(FILES)
+    monkeypatch.setattr(landlock, "version", lambda: 2)
+    assert sandbox.in_force.__wrapped__().has(FILES)
 
 
 def test_the_folder_that_may_be_written_is_the_only_one(tmp_path: Path) -> None:
-    if not files.is_there():
+    if not landlock.is_available():
         pytest.skip("this machine has no Landlock")
     own, other = tmp_path / "own", tmp_path / "other"
     own.mkdir()
@@ -99,7 +99,7 @@ def test_limits_hold_from_the_start(tmp_path: Path) -> None:
 
 
 def test_no_fenced_program_has_roots_rights() -> None:
-    if not user.is_root():
+    if not privileges.is_root():
         pytest.skip("only root has them")
     rights = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines())
     text = output("cat", "/proc/self/status", read=(Path("/proc"),))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.runtime import cuda
-from scheduler.runtime.device import Absent
+from scheduler.runtime.device import AbsentDevice
 from tests.benchmarks.gpu import __main__ as command
 from tests.benchmarks.gpu import compilers
 from tests.benchmarks.gpu.compilers import c_compiler
@@ -176,7 +176,7 @@ def test_without_a_gpu_nothing_is_measured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    absent = (Absent("cuda", "no driver here"),)
+    absent = (AbsentDevice("cuda", "no driver here"),)
     provider = type(cuda.DEVICES)
     monkeypatch.setattr(provider, "probe", lambda _: absent)
     assert command.main([]) == command.NO_GPU

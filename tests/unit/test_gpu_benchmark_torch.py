@@ -87,7 +87,7 @@ def test_what_was_recorded_of_a_graph_at_these_sizes_chooses_its_kernels(tmp_pat
     graph = pipeline.load(samples.path(made_up.MODEL))
     assert recorded(pipeline.schedule(pipeline.lower(graph)), shop, [results]) is None
 
-    plan = pipeline.schedule(pipeline.lower(pipeline.rebind(graph, made_up.SIZES)))
+    plan = pipeline.schedule(pipeline.lower(pipeline.with_hints(graph, made_up.SIZES)))
     choose = recorded(plan, shop, [results])
     assert choose is not None
     (chosen,) = (one for one in results.runs[0].tasks[0].candidates if one.chosen)

@@ -17,7 +17,7 @@ from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.codegen.languages import language_of
 from scheduler.runtime import cuda
-from scheduler.runtime.device import Absent
+from scheduler.runtime.device import AbsentDevice
 from scheduler.targets import find
 from tests.benchmarks.cycles.candidates import longest, others
 from tests.benchmarks.cycles.defaults import WITHIN
@@ -125,7 +125,7 @@ def test_without_a_gpu_nothing_is_measured(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    absent = (Absent("cuda", "no driver here"),)
+    absent = (AbsentDevice("cuda", "no driver here"),)
     monkeypatch.setattr(type(cuda.DEVICES), "probe", lambda _: absent)
     assert command.main([]) == command.NO_GPU
     assert capsys.readouterr().out == "nothing is measured: no NVIDIA GPU: no driver here\n"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from scheduler import pipeline
+from scheduler.errors import UserError
+from scheduler.fuel import LimitError, OutOfFuelError, fuel_limit, spend_fuel
 from scheduler.lowering.errors import error_context
-from scheduler.outcome import UserError
-from scheduler.steps import LimitError, StepLimitError, counted, spend
 from tests.attacks.files import hostile_file, take
 from tests.unit.test_pt2 import G, _arg, _int, _meta, _node, _tensor, _unary, model, write
 
@@ -149,23 +149,23 @@ def test_thousands_of_views_of_views_are_stored_on_the_way(tmp_path: Path) -> No
 
 
 def test_work_beyond_the_limit_stops_at_the_same_step_everywhere() -> None:
-    with pytest.raises(StepLimitError, match="more than 10 steps"), counted("lowering", 10):
+    with pytest.raises(OutOfFuelError, match="more than 10 steps"), fuel_limit("lowering", 10):
         for _ in range(20):
-            spend()
+            spend_fuel()
 
 
 def test_an_inner_stage_counts_for_the_outer_one_and_takes_no_more_than_it_has_left() -> None:
-    with counted("all", 10):
-        with counted("part", 8):
-            spend(6)
-        with pytest.raises(StepLimitError, match="4 steps"), counted("another part", 8):
-            spend(5)
+    with fuel_limit("all", 10):
+        with fuel_limit("part", 8):
+            spend_fuel(6)
+        with pytest.raises(OutOfFuelError, match="4 steps"), fuel_limit("another part", 8):
+            spend_fuel(5)
 
 
 def test_nothing_is_counted_where_nobody_set_a_limit() -> None:
-    spend(1 << 40)
+    spend_fuel(1 << 40)
 
 
 def test_a_limit_names_the_innermost_place_alone() -> None:
-    error = LimitError("too many terms").at("node 'a'")
-    assert str(error.at("the graph")) == "node 'a': too many terms"
+    error = LimitError("too many terms").with_location("node 'a'")
+    assert str(error.with_location("the graph")) == "node 'a': too many terms"

@@ -13,7 +13,7 @@ from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Layout,
     MatrixInstruction,
-    of_processor,
+    processor_instructions,
     select,
 )
 from scheduler.targets import amd, find, names
@@ -36,7 +36,7 @@ def test_the_lanes_hold_every_element_as_often_as_the_row_says(one: MatrixInstru
         (one.b, one.b_values, (one.k, one.n), one.copies),
         (one.d, one.d_values, (one.m, one.n), 1),
     ):
-        held = Counter(layout.at(lane, v) for lane in range(one.lanes) for v in range(values))
+        held = Counter(layout.evaluate(lane, v) for lane in range(one.lanes) for v in range(values))
         every = ((row, column) for row in range(size[0]) for column in range(size[1]))
         assert held == dict.fromkeys(every, copies)
 
@@ -48,8 +48,8 @@ def test_a_lane_has_the_same_k_of_each_of_its_rows_of_a_and_of_its_column_of_b(
     """What ``kiln::mma::Tile`` relies on: it reads a run of LDS for each row, and of B one, and
     deals their elements out in the order of k, whatever the instruction calls them."""
     for lane in range(one.lanes):
-        places = [one.a.at(lane, value) for value in range(one.a_values)]
-        of_b = [one.b.at(lane, value) for value in range(one.b_values)]
+        places = [one.a.evaluate(lane, value) for value in range(one.a_values)]
+        of_b = [one.b.evaluate(lane, value) for value in range(one.b_values)]
         rows = sorted({row for row, _ in places})
         (column,) = {column for _, column in of_b}
         assert rows == [rows[0] + r * (one.m // one.a_rows) for r in range(one.a_rows)]
@@ -62,7 +62,7 @@ def test_a_lane_has_the_same_k_of_each_of_its_rows_of_a_and_of_its_column_of_b(
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
 def test_products_are_summed_in_the_type_that_kernels_compute_in(one: MatrixInstruction) -> None:
     """Rules count a lane's accumulators, and templates name their type, by ``product_sum``."""
-    assert one.accumulator == DType.from_label(one.held).product_sum.label
+    assert one.accumulator == DType.from_label(one.register_type).product_sum.label
 
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
@@ -70,9 +70,9 @@ def test_a_lanes_results_are_a_grid_of_the_same_rows_and_columns(one: MatrixInst
     columns = one.d_columns
     for lane in range(one.lanes):
         for value in range(one.d_values):
-            row, _ = one.d.at(lane, value // columns * columns)
-            _, column = one.d.at(lane, value % columns)
-            assert one.d.at(lane, value) == (row, column)
+            row, _ = one.d.evaluate(lane, value // columns * columns)
+            _, column = one.d.evaluate(lane, value % columns)
+            assert one.d.evaluate(lane, value) == (row, column)
 
 
 def test_results_in_no_grid_are_rejected() -> None:
@@ -90,10 +90,10 @@ def test_a_column_may_depend_on_the_value_as_nvidias_does() -> None:
         for i in range(8):
             row = group if i < 2 or 4 <= i < 6 else group + 8
             column = thread * 2 + (i & 1) + (8 if i >= 4 else 0)
-            assert one.a.at(lane, i) == (row, column)
+            assert one.a.evaluate(lane, i) == (row, column)
         for i in range(4):
-            assert one.b.at(lane, i) == (thread * 2 + (i & 1) + (8 if i >= 2 else 0), group)
-            assert one.d.at(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
+            assert one.b.evaluate(lane, i) == (thread * 2 + (i & 1) + (8 if i >= 2 else 0), group)
+            assert one.d.evaluate(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
     assert (one.a_values, one.b_values, one.d_values, one.d_columns) == (8, 4, 4, 2)
 
 
@@ -104,9 +104,9 @@ def test_integers_lie_as_the_ptx_isa_says() -> None:
         group, thread = lane >> 2, lane % 4
         for i in range(16):
             row = group if i < 4 or 8 <= i < 12 else group + 8
-            assert one.a.at(lane, i) == (row, thread * 4 + (i & 3) + (16 if i >= 8 else 0))
+            assert one.a.evaluate(lane, i) == (row, thread * 4 + (i & 3) + (16 if i >= 8 else 0))
         for i in range(8):
-            assert one.b.at(lane, i) == (thread * 4 + (i & 3) + (16 if i >= 4 else 0), group)
+            assert one.b.evaluate(lane, i) == (thread * 4 + (i & 3) + (16 if i >= 4 else 0), group)
     assert (one.a_values, one.b_values, one.d_values, one.d) == (16, 8, 4, MMA_M16N8K16.d)
 
 
@@ -136,10 +136,10 @@ def test_tf32_lies_as_the_ptx_isa_says() -> None:
         group, thread = lane >> 2, lane % 4
         for i in range(4):
             row = group if i in (0, 2) else group + 8
-            assert one.a.at(lane, i) == (row, thread if i < 2 else thread + 4)
-            assert one.d.at(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
+            assert one.a.evaluate(lane, i) == (row, thread if i < 2 else thread + 4)
+            assert one.d.evaluate(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
         for i in range(2):
-            assert one.b.at(lane, i) == (thread + 4 * i, group)
+            assert one.b.evaluate(lane, i) == (thread + 4 * i, group)
     assert (one.a_values, one.b_values, one.d_values) == (4, 2, 4)
 
 
@@ -148,8 +148,8 @@ def test_xf32_lies_as_amds_calculator_says() -> None:
     for one in (each for each in INSTRUCTIONS if each.element == "xf32"):
         for lane in range(64):
             for value in range(2):
-                assert one.a.at(lane, value) == (lane % one.m, lane // one.m * 2 + value)
-                assert one.b.at(lane, value) == (lane // one.m * 2 + value, lane % one.m)
+                assert one.a.evaluate(lane, value) == (lane % one.m, lane // one.m * 2 + value)
+                assert one.b.evaluate(lane, value) == (lane // one.m * 2 + value, lane % one.m)
         plain = select("gfx942", "f32", one.m)
         assert plain is not None and one.d == plain.d
         assert (one.a_values, one.b_values, one.d_values) == (2, 2, plain.d_values)
@@ -181,13 +181,13 @@ def test_products_of_f32_are_rounded_nowhere(name: str) -> None:
 
 def test_the_header_is_up_to_date() -> None:
     """``python -m scheduler.build.matrix_header`` writes it anew."""
-    assert matrix_header.FILE.read_text() == matrix_header.text()
+    assert matrix_header.HEADER_FILE.read_text() == matrix_header.render_header()
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_targets_instructions_are_one_family_for_its_waves(name: str) -> None:
     gpu = hip_hardware(find(name))
-    found = of_processor(gpu.processor)
+    found = processor_instructions(gpu.processor)
     assert {one.family for one in found} == ({gpu.matrix} if gpu.matrix else set())
     assert {one.lanes for one in found} <= {gpu.wavefront}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.ir.ops import NoKernel, Op, op, parse_signature
 from scheduler.ir.pointwise import FUNCTIONS, Domain, PointwiseFunction, Result
 from scheduler.lowering.ops import ROWS

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.frontends.pt2 import read
 from scheduler.ir.graph import Argument, Node, Ref
 from scheduler.ir.ops import UnsupportedOpError, functional_target
 from scheduler.lowering.ops import resolve_op
-from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
 

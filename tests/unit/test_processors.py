@@ -1,4 +1,4 @@
-"""scheduler/processors.py: what a container or a pinned job may use, not what the machine has."""
+"""scheduler/cpu_count.py: what a container or a pinned job may use, not what the machine has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.processors import usable_processors
+from scheduler.cpu_count import usable_cpus
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +22,11 @@ def usable(folder: Path, group: str, **limits: str) -> int:
         place.mkdir(parents=True, exist_ok=True)
         (place / "cpu.max").write_text(text)
     (folder / "own").write_text(f"5:cpu,cpuacct:/elsewhere\n0::{group}\n")
-    return usable_processors(folder / "own", folder / "groups")
+    return usable_cpus(folder / "own", folder / "groups")
 
 
 def test_without_groups_those_that_it_may_run_on(tmp_path: Path) -> None:
-    assert usable_processors(tmp_path / "none", tmp_path) == 16
+    assert usable_cpus(tmp_path / "none", tmp_path) == 16
     assert usable(tmp_path, "/") == 16
 
 

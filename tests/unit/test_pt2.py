@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
@@ -21,7 +22,6 @@ from scheduler.ir.graph import Frame, InputKind, Ref
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr
 from scheduler.lowering.ops import resolve_op
-from scheduler.outcome import UserError
 
 S27 = "Symbol('s27', positive=True, integer=True)"
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.errors import UserError
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
@@ -33,7 +34,6 @@ from scheduler.ir.graph import (
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
 from scheduler.lowering.ops import resolve_op
-from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
 N = symbol("n")

@@ -12,9 +12,9 @@ import pytest
 
 from scheduler import untrusted
 from scheduler.commands.main import main
+from scheduler.errors import UserError
 from scheduler.frontends import pt2
 from scheduler.frontends.extract import extract_model
-from scheduler.outcome import UserError
 
 torch = pytest.importorskip("torch")
 

@@ -10,13 +10,13 @@ import pytest
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
+from scheduler.errors import UserError
 from scheduler.fusion import schedule
 from scheduler.ir.check import check_graph, subgraphs
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
 from scheduler.lowering import lower
-from scheduler.outcome import UserError
 
 FOUR = TensorMeta(DType.F32, (sympy.Integer(4),), (sympy.Integer(1),))
 ONE = TensorMeta(DType.BOOL, (), ())

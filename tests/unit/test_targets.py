@@ -8,7 +8,7 @@ import re
 import pytest
 
 from scheduler import targets
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import Board
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware

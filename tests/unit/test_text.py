@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.outcome import Rejected, Stage, UserError
-from scheduler.text import comment, docstring, identifier, one_line, shortened
+from scheduler.errors import Rejected, Stage, UserError
+from scheduler.text import escape_comment, escape_docstring, one_line, shorten, to_identifier
 from tests.support.cpp_code import code
 
 #: Characters that end, open or turn something somewhere, and some that do not.
@@ -22,14 +22,14 @@ TEXTS = st.one_of(st.text(max_size=40), MARKS)
 @given(TEXTS)
 def test_a_comment_ends_with_its_line(text: str) -> None:
     plain = ["int", "x", ";"]
-    assert code(f"// {comment(text)}\nint x;") == plain
-    assert code(f"/* {comment(text)} */ int x;") == plain
-    assert ast.dump(ast.parse(f"# {comment(text)}\nx = 1")) == ast.dump(ast.parse("x = 1"))
+    assert code(f"// {escape_comment(text)}\nint x;") == plain
+    assert code(f"/* {escape_comment(text)} */ int x;") == plain
+    assert ast.dump(ast.parse(f"# {escape_comment(text)}\nx = 1")) == ast.dump(ast.parse("x = 1"))
 
 
 @given(TEXTS)
 def test_a_docstring_is_one_string(text: str) -> None:
-    module = ast.parse(f'"""{docstring(text)}"""')
+    module = ast.parse(f'"""{escape_docstring(text)}"""')
     assert len(module.body) == 1
     assert ast.get_docstring(module) is not None
 
@@ -43,14 +43,14 @@ def test_a_line_is_one_line_of_what_prints(text: str) -> None:
 
 @given(TEXTS)
 def test_an_identifier_holds_nothing_else(text: str) -> None:
-    assert f"n{identifier(text)}".isidentifier()
-    assert identifier(text).isascii()
+    assert f"n{to_identifier(text)}".isidentifier()
+    assert to_identifier(text).isascii()
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "\n" * 10**6, "\ud800" * 500])
 def test_a_line_is_short(text: str) -> None:
     assert len(one_line(text)) <= 1000
-    assert len(shortened(text, 100)) <= 100
+    assert len(shorten(text, 100)) <= 100
 
 
 def test_a_line_keeps_its_beginning_and_its_end() -> None:

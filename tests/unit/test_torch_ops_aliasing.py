@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.frontends.pt2 import read
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.lowering import coverage, lower
 from scheduler.lowering.ops import ROWS, resolve_op
-from scheduler.outcome import UserError
 from tests.benchmarks.aliasing import WRONG, outcome
 from tests.support.aliasing_programs import program
 from tests.unit.torch_export import agree, as_module, export

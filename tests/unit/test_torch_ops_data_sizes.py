@@ -12,9 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from scheduler.errors import UserError  # noqa: E402
 from scheduler.ir.operations import Extern  # noqa: E402
 from scheduler.lowering import lower  # noqa: E402
-from scheduler.outcome import UserError  # noqa: E402
 from tests.unit.torch_export import agree, as_module  # noqa: E402
 
 F = torch.nn.functional

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.promotion import promote_types
-from scheduler.outcome import UserError
 from tests.unit.torch_export import agree, as_module
 
 torch = pytest.importorskip("torch")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from scheduler import pipeline, samples, untrusted
-from scheduler.build.asking import Child
-from scheduler.build.process import Cancellation, Cancelled
+from scheduler.errors import UserError
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
+from scheduler.sandbox.rpc import ChildProgram
 from scheduler.untrusted import Limits
 
 SAMPLE = samples.path("gpt2_2layer")
@@ -20,8 +20,8 @@ SAMPLE = samples.path("gpt2_2layer")
 READER = """
 import os, signal, socket, sys
 from pathlib import Path
-from scheduler.fence import Fence, Limits
-from scheduler.fence.python import enter_python
+from scheduler.sandbox import Fence, Limits
+from scheduler.sandbox.python import enter_python
 file = Path(sys.argv[4])
 limits = Limits(memory_bytes=int(sys.argv[2]), cpu_seconds=CPU_SECONDS)
 enter_python(Fence(read=(file,), limits=limits))
@@ -39,7 +39,7 @@ def hostile(
     text = READER.replace("BODY", body).replace("CPU_SECONDS", str(cpu_seconds))
     (folder / "hostile_reader.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    child = Child("hostile_reader", "its reader", "be read", "a model")
+    child = ChildProgram("hostile_reader", "its reader", "be read", "a model")
     monkeypatch.setattr(untrusted, "_CHILD", child)
 
 

@@ -12,12 +12,12 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.errors import UserError
 from scheduler.frontends.vmap import with_batch_dimensions
 from scheduler.ir.check import check_graph
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, TensorMeta
 from scheduler.lowering import layout
-from scheduler.outcome import UserError
 from scheduler.reference import run
 from tests.unit.torch_export import agree, as_module, export
 

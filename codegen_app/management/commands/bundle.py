@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from codegen_app.models import Graph
 from codegen_app.services import bundles
 from codegen_app.services.bundles import Requested
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 class Command(BaseCommand):

@@ -27,7 +27,7 @@ from codegen_app.demo.programs import programs
 from codegen_app.demo.upkeep import Upkeep
 from codegen_app.services import work
 from scheduler import samples
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 
 _SERVE_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.5

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.models import OPEN_STATES, TuningRun
 from codegen_app.services import result_export
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.targets.modelled import DEVICE_PREFIX
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.selectors.history_findings import Finding, findings
 from codegen_app.services.history import REPOSITORY
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 
 

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
+from scheduler.errors import UserError
 from scheduler.frontends.archive import default_name
-from scheduler.outcome import UserError
 from scheduler.text import one_line
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services import result_import
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 class Command(BaseCommand):

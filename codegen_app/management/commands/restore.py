@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services.backups.restoring import restore
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 
 
 class Command(BaseCommand):

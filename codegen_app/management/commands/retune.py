@@ -12,7 +12,7 @@ from codegen_app.models import Graph, TemplateNode, TuningRun
 from codegen_app.services import ledger
 from codegen_app.services.retuning import device_for
 from codegen_app.services.tuning import start_run
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget, parse_seconds

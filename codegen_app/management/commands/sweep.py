@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services import retention
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 
 _ALL = 10**9
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Left
 
 from codegen_app.models import Revision, TuningRun
 from codegen_app.selectors.comparing.address import BASE, BRANCH, REVISION, RUN
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _SHORTEST = 4
 _MOST_NAMED = 4

@@ -16,7 +16,7 @@ from django.db.models import F
 from codegen_app.models import Candidate, State
 from codegen_app.selectors.modelled.rows import rows_of_builds
 from scheduler.cycles.report import VERSION
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.modelled_time import from_json
 

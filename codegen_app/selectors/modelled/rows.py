@@ -14,7 +14,7 @@ from codegen_app import files
 from codegen_app.models import OPEN_STATES, Modelling, State
 from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, Report
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 
 
 @dataclass(frozen=True)

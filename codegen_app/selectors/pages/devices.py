@@ -16,9 +16,9 @@ from codegen_app.config import fencing
 from codegen_app.models import Environment, ResultImport
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
-from scheduler.fence import in_force
-from scheduler.joining.version import generator
+from scheduler.agent.version import generator
 from scheduler.runtime.device import notes_of
+from scheduler.sandbox import in_force
 from scheduler.targets.model import HardwareFigure
 from scheduler.targets.terms import Terms
 from scheduler.version import kiln_version

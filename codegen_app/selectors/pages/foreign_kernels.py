@@ -16,7 +16,7 @@ from codegen_app.selectors.pages.listing import ListingView, read_listing
 from scheduler import targets
 from scheduler.cycles import report_json
 from scheduler.cycles.report import Report
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 
 MOST = 50
 MOST_LINES = 20_000  # of a listing that a page shows whole

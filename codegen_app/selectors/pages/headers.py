@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from codegen_app.models import Build
 from codegen_app.selectors.pages.kernel import listing_of
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 
 
 @dataclass(frozen=True)

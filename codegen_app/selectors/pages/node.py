@@ -32,7 +32,7 @@ from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from scheduler.codegen.languages import language_of
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 from scheduler.tuning.ledger import CandidateState
 
 

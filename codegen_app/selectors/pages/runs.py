@@ -11,7 +11,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun, TuningTask
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 
 MOST_RUNS = 200  # that are listed
 _NOT_LEGAL = "not legal"

@@ -8,7 +8,7 @@ from django.db import transaction
 from codegen_app.models import OPEN_STATES, Alert, AlertRun, Series, TemplateNode, TuningRun
 from codegen_app.selectors.remeasurable import changes_of, own_series
 from codegen_app.services import retuning, tuning
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
 
 BUDGET_S = 60.0

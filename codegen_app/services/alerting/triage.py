@@ -26,7 +26,7 @@ from codegen_app.models import (
     Relation,
 )
 from codegen_app.services.alerting.events import record
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 MOST_AT_ONCE = 500
 LONGEST_NOTE = 2000

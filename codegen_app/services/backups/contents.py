@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.files import write_whole
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.files import write_atomic
 
 FORMAT = 1
 _MANIFEST, _DUMP, _ARTIFACTS = "backup.json", "database.dump", "artifacts"
@@ -52,7 +52,7 @@ def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
 def write(folder: Path, manifest: Manifest) -> None:
     """Say that the folder holds a whole backup."""
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
-    write_whole(folder / _MANIFEST, text.encode())
+    write_atomic(folder / _MANIFEST, text.encode())
 
 
 def unmark(folder: Path) -> None:

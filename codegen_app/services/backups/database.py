@@ -15,7 +15,7 @@ from psycopg.pq import Conninfo
 from codegen_app.broker import transport
 from codegen_app.postgres.cluster import PostgresError
 from codegen_app.postgres.programs import last_line, versions
-from scheduler.outcome import MachineError
+from scheduler.errors import MachineError
 
 # Who is logged in is nobody else's to have; everybody logs in again.
 LEFT_OUT = ("django_session",)

@@ -25,7 +25,7 @@ from psycopg import sql
 
 from codegen_app.pagecache import triggers
 from codegen_app.services.backups import database, script
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 # Ours are of this restore's own migrations.

@@ -11,7 +11,7 @@ from django.db import connection
 from codegen_app import files
 from codegen_app.services.backups import contents, database, loading
 from codegen_app.services.backups.contents import Manifest
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _SAY_EVERY = 500  # files
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 _COPY = re.compile(rb'COPY public\.("?\w+"?) \(([\w", ]+)\) FROM stdin;\n')

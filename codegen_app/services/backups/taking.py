@@ -12,8 +12,8 @@ from django.utils import timezone
 from codegen_app.models import Artifact
 from codegen_app.services.backups import contents, database
 from codegen_app.services.backups.contents import Manifest
-from scheduler.files import disk_errors, write_whole
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
+from scheduler.files import disk_errors, write_atomic
 from scheduler.version import kiln_version
 
 _SAY_EVERY = 500  # files
@@ -86,7 +86,7 @@ def _copy(path: str, to: Path) -> bool:
         return True
     try:
         with default_storage.open(path, "rb") as stored:
-            write_whole(to, stored)
+            write_atomic(to, stored)
     except FileNotFoundError:
         return False
     return True

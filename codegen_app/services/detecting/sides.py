@@ -16,7 +16,7 @@ from django.db import connection
 from codegen_app.files import StorageAwayError
 from codegen_app.models import VALID, Build, Candidate, Change, Conditions, Series
 from codegen_app.services import artifacts
-from scheduler.outcome import MachineError, UserError
+from scheduler.errors import MachineError, UserError
 from scheduler.track.code_object import code_object
 from scheduler.track.facts import configuration_of, point_of
 from scheduler.track.resources import target_of

@@ -10,11 +10,11 @@ from django.db import transaction
 from codegen_app.models import OPEN_STATES, Build, GeneratedKernel, KernelUse, Modelling, State
 from codegen_app.services import artifacts, audit, builds, queue, tuning, work
 from scheduler import targets
-from scheduler.build.flags import DEFAULT
-from scheduler.build.recipe import builds as can_build
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.build.recipe import can_build as can_build
 from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import Board
 
 _REQUESTED = 30
@@ -74,9 +74,9 @@ def _build(
 ) -> Build:
     if shown is not None and shown.target == target and shown.state == State.DONE:
         return shown
-    usual = Build.objects.filter(kernel=kernel, target=target, flags=list(DEFAULT.values))
+    usual = Build.objects.filter(kernel=kernel, target=target, flags=list(DEFAULT_FLAGS.values))
     done = usual.filter(state=State.DONE).order_by("-finished_at").first()
-    return done or builds.request_build(kernel, target, DEFAULT, actor)
+    return done or builds.request_build(kernel, target, DEFAULT_FLAGS, actor)
 
 
 def _again(row: Modelling, given: Mapping[str, object]) -> bool:

@@ -15,7 +15,7 @@ from django.conf import settings
 from codegen_app.models import Build, KernelUse, Modelling, Problem, Selection, State
 from codegen_app.services import queue
 from scheduler import targets
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
 from scheduler.ir.operations import GroupKind
@@ -31,7 +31,7 @@ _PRIORITY = -10  # after what somebody asked for
 
 def of_build(build: Build) -> None:
     """Of a build that is done, where its kernel is a node's default; in its transaction."""
-    if not _is_modelled(build.target) or build.flags != list(DEFAULT.values):
+    if not _is_modelled(build.target) or build.flags != list(DEFAULT_FLAGS.values):
         return
     uses = KernelUse.objects.filter(
         kernel=build.kernel_id, is_default=True, template_node__kind__in=KINDS

@@ -10,19 +10,19 @@ from codegen_app.services.modelling import keeping
 from codegen_app.services.modelling.asking import board_named
 from codegen_app.services.stopping import Stoppable
 from scheduler import targets
-from scheduler.benchmark.problem import index_limits
+from scheduler.benchmark.case_builder import index_limits
 from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.cycles import kernel_model, launch_inputs
 from scheduler.cycles.report import Report
+from scheduler.errors import MachineError, Stage, UserError
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import MachineError, Stage, UserError
 
 
 def waiting() -> QuerySet[Modelling]:

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from codegen_app.models import OPEN_STATES, Build, Modelling, State
 from codegen_app.services import queue, work
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 
 _OVER = tuple(set(State) - {*OPEN_STATES, State.DONE})
 

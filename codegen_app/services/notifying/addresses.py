@@ -19,7 +19,7 @@ from ipaddress import (
 )
 from urllib.parse import urlsplit
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network

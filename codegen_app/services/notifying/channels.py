@@ -14,7 +14,7 @@ from django.utils import timezone
 from codegen_app.models import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.services import audit, queue
 from codegen_app.services.notifying import signing
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _OPEN = {"state": DeliveryState.PENDING}
 _NEW_TESTS = 3  # that wait at once, for each channel

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from codegen_app.services.notifying import addresses
 from codegen_app.services.notifying.addresses import Address, IpAddress, IpNetwork
 from codegen_app.services.notifying.attempt import Attempt
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 WITHIN_S = 10.0
 _CONNECT_S = 5.0  # to each of the host's addresses

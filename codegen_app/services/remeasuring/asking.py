@@ -31,7 +31,7 @@ from codegen_app.selectors.remeasurable import (
     sides,
 )
 from codegen_app.services import audit, queue, work
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 MOST_BETWEEN = 50
 _PRIORITY = 50

@@ -26,12 +26,12 @@ from codegen_app.services import series as storing
 from codegen_app.services.remote_builds import built
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Measurement
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import library_of
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.results.points.model import RevisionKey, SeriesKey
 from scheduler.runtime.device import DeviceInfo
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.tuning.interleaved_bench import measure_interleaved
 from scheduler.tuning.replay import CallSite, GraphNodeRef, RecordedUse, find_call_site
 

@@ -16,9 +16,9 @@ from codegen_app.models import ApiToken, Worker
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remote import leasing
 from scheduler import targets
-from scheduler.joining.protocol import Welcome
-from scheduler.joining.version import PROTOCOL, generator
-from scheduler.outcome import UserError
+from scheduler.agent.protocol import Welcome
+from scheduler.agent.version import PROTOCOL, generator
+from scheduler.errors import UserError
 from scheduler.targets.registry import backend_of
 
 _FACTS = ("host", "pid", "devices", "absent", "fence", "versions")

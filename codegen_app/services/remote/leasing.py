@@ -24,9 +24,9 @@ from codegen_app.services import ledger, queue, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.queue import Kind, queue_name
 from codegen_app.services.remeasuring import doing as remeasuring
-from scheduler.joining.protocol import Say
+from scheduler.agent.protocol import Directive
 
-_SAYS = {Control.GO: Say.GO, Control.PAUSE: Say.PAUSE, Control.DRAIN: Say.DRAIN}
+_SAYS = {Control.GO: Directive.GO, Control.PAUSE: Directive.PAUSE, Control.DRAIN: Directive.DRAIN}
 _RELATED = (
     *("worker", "task__run__graph__file", "task__template_node", "task__problem"),
     "remeasurement__series__own_problem",
@@ -41,7 +41,7 @@ class NoFileError(Exception):
     """The lease's task names no such file."""
 
 
-def say(worker: Worker) -> tuple[Say, str]:
+def say(worker: Worker) -> tuple[Directive, str]:
     """What was asked of it on the page of devices, and why."""
     return _SAYS[Control(worker.control)], worker.control_why
 

@@ -24,9 +24,9 @@ from codegen_app.models import (
 from codegen_app.services import budgets, builds, modelled, outcomes, searching, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.remote import leasing
+from scheduler.agent.protocol import BuildResult, Failure, Library, Result, Samples, Task
 from scheduler.benchmark.measurement import Check
-from scheduler.joining.protocol import Built, Library, Loss, Result, Samples, Task
-from scheduler.outcome import Stage
+from scheduler.errors import Stage
 from scheduler.tuning.prior_results import PriorResult
 
 
@@ -56,21 +56,21 @@ def task_of(lease: RemoteLease) -> Task:
     )
 
 
-def built(row: Candidate, since: datetime) -> Built | None:
+def built(row: Candidate, since: datetime) -> BuildResult | None:
     """What became of a candidate's build; None while it is open. What was compiled before ``since``
     counts as known."""
     assert row.kernel is not None
     build = row.build
     if build is None:
-        return Built(row.kernel.name, loss=Loss(Stage(row.stage), row.reason))
+        return BuildResult(row.kernel.name, loss=Failure(Stage(row.stage), row.reason))
     if build.is_open:
         return None
     if build.state != State.DONE or build.library is None:
-        loss = Loss(Stage.COMPILE, build.reason or "the build was cancelled")
-        return Built(row.kernel.name, loss=loss)
+        loss = Failure(Stage.COMPILE, build.reason or "the build was cancelled")
+        return BuildResult(row.kernel.name, loss=loss)
     library = library_of(row.kernel, build, build.library)
     known = build.cached or build.created_at < since
-    return Built(row.kernel.name, library=replace(library, cached=known))
+    return BuildResult(row.kernel.name, library=replace(library, cached=known))
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:
@@ -137,7 +137,7 @@ def _seen(task: TuningTask) -> list[Result]:
         if row.result is not None:
             found.append(Result(row.kernel.name, samples_of(row.result)))
         elif row.stage:
-            loss = Loss(Stage(row.stage), row.reason, row.detail)
+            loss = Failure(Stage(row.stage), row.reason, row.detail)
             found.append(Result(row.kernel.name, None, loss))
     return found
 

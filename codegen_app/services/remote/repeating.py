@@ -17,9 +17,9 @@ from codegen_app.models import (
 from codegen_app.services import outcomes
 from codegen_app.services.remeasuring import doing
 from codegen_app.services.remote import leasing, offering
+from scheduler.agent.protocol import ReplayBuild, ReplayTask, Result
 from scheduler.benchmark.measurement import Measurement
-from scheduler.joining.protocol import Again, Repeat, Result
-from scheduler.outcome import Rejected, UserError
+from scheduler.errors import Rejected, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.replay import GraphNodeRef, RecordedUse
 
@@ -37,7 +37,7 @@ def kind_of(lease: RemoteLease) -> tuple[str, str]:
     return series.target, series.device_name
 
 
-def again_of(lease: RemoteLease) -> Again:
+def again_of(lease: RemoteLease) -> ReplayTask:
     """All that measuring it needs; graphs and libraries are fetched by their digests."""
     series = _row(lease).series
     points = doing.points_of(_row(lease))
@@ -46,7 +46,7 @@ def again_of(lease: RemoteLease) -> Again:
     problem = doing.problem_of_series(series)
     here = lease.worker.devices
     alike = (one["id"] for one in here if (one["target"], one["name"]) == kind_of(lease))
-    return Again(
+    return ReplayTask(
         lease=lease.key,
         seconds=float(settings.WORK_LEASE_S),
         title=series.problem,
@@ -62,7 +62,7 @@ def again_of(lease: RemoteLease) -> Again:
 
 def _repeats(
     points: list[RemeasuredPoint], uses: Mapping[int, list[RecordedUse]], places: list[GraphNodeRef]
-) -> Iterator[Repeat]:
+) -> Iterator[ReplayBuild]:
     """Of the points whose builds are kept; the others' reasons are known here at the end."""
     for point in points:
         try:
@@ -73,7 +73,7 @@ def _repeats(
         first, *others = uses[build.kernel_id]
         known = (first, *(use for use in others if use.place in places))
         library = offering.library_of(build.kernel, build, build.library)
-        yield Repeat(str(point.pk), known, library)
+        yield ReplayBuild(str(point.pk), known, library)
 
 
 def file_of(lease: RemoteLease, digest: str) -> Artifact:

@@ -21,9 +21,9 @@ from codegen_app.services import measuring, modelled, searching, work
 from codegen_app.services.faults import Fault
 from codegen_app.services.remote import leasing, repeating
 from codegen_app.services.remote.leasing import OverError
+from scheduler.agent.protocol import Directive, FinalResult, GiveUp, Reply, Result, Samples
 from scheduler.benchmark.measurement import Measurement
-from scheduler.joining.protocol import GiveUp, Line, Reply, Result, Samples, Say
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.assignment import AssignmentResult
 from scheduler.tuning.ledger import CandidateState, Entry, state_of
@@ -47,7 +47,7 @@ def progress(
     """
     lease = leasing.find(worker, key)
     if lease.ended_at is not None or lease.work.claim != lease.claim:
-        return Reply(Say.STOP, leasing.over(lease))
+        return Reply(Directive.STOP, leasing.over(lease))
     try:
         with transaction.atomic():
             if lease.task is None:
@@ -55,7 +55,7 @@ def progress(
             else:
                 _record(lease, device, list(results), spent_s)
     except OverError:
-        return Reply(Say.STOP, leasing.over(leasing.find(worker, key)))
+        return Reply(Directive.STOP, leasing.over(leasing.find(worker, key)))
     return Reply(*leasing.say(worker))
 
 
@@ -120,7 +120,7 @@ def finish(
     worker: Worker,
     key: str,
     device: str,
-    lines: Iterable[Line],
+    lines: Iterable[FinalResult],
     rest: str = "",
     spent_s: float | None = None,
 ) -> None:
@@ -154,7 +154,9 @@ def finish(
         raise OverError(leasing.over(lease)) from None
 
 
-def _lines(task: TuningTask, device: DeviceInfo, lines: list[Line]) -> Iterable[tuple[int, Entry]]:
+def _lines(
+    task: TuningTask, device: DeviceInfo, lines: list[FinalResult]
+) -> Iterable[tuple[int, Entry]]:
     rows = task.candidates.filter(kernel__isnull=False).select_related("kernel", "result")
     known = {row.kernel.name: row for row in rows if row.kernel is not None}
     if len({line.kernel for line in lines}) != len(lines):
@@ -181,7 +183,7 @@ def _untried(
     """Of a search, all candidates that nothing is said of."""
     for kernel, (place, config) in (lease.offered or {}).items():
         if kernel not in named:
-            line = Line(kernel, CandidateState.UNTRIED, reason=reason)
+            line = FinalResult(kernel, CandidateState.UNTRIED, reason=reason)
             entry = _entry(lease.tuned, device, kernel, None, 0, None, line)
             yield place, replace(entry, config=config)
 
@@ -196,7 +198,7 @@ def _entry(
     samples: Samples | None,
     moved: int,
     loss: Rejected | None,
-    line: Line | None = None,
+    line: FinalResult | None = None,
     measured: Measurement | None = None,
 ) -> Entry:
     """As the tuner says it. What can be derived is derived here: figures, sizes, the device."""
@@ -225,7 +227,7 @@ def _entry(
     )
 
 
-def _loss(one: Result | Line) -> Rejected | None:
+def _loss(one: Result | FinalResult) -> Rejected | None:
     return one.loss.rejected if one.loss is not None else None
 
 

@@ -19,10 +19,10 @@ from codegen_app.services import engine, measuring, queue, searching, waiting, w
 from codegen_app.services.alone import Alone, alone
 from codegen_app.services.faults import fault_of
 from codegen_app.services.remote import leasing, offering
+from scheduler.agent.protocol import BuildResults
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.joining.protocol import Builds
-from scheduler.outcome import MachineError, Rejected, Stage, UserError
+from scheduler.errors import MachineError, Rejected, Stage, UserError
 from scheduler.tuning.problems import TuningProblem
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 # ---- of web processes
 
 
-def ask(worker: Worker, key: str, kernels: Sequence[str]) -> Builds:
+def ask(worker: Worker, key: str, kernels: Sequence[str]) -> BuildResults:
     """What is built of these kernels; the others are asked for. The same again changes nothing.
 
     Raises ``OverError``, and ``UserError`` for a kernel that is no candidate of the task.
@@ -40,7 +40,7 @@ def ask(worker: Worker, key: str, kernels: Sequence[str]) -> Builds:
     if lease.task is None:
         raise UserError("kernels: this lease is on no search")
     if lease.offered is None:
-        return Builds(settings.WORKER_POLL_S, ())
+        return BuildResults(settings.WORKER_POLL_S, ())
     for name in kernels:
         if name not in lease.offered:
             raise UserError(f"kernels: {name} is no candidate of this task")
@@ -52,7 +52,7 @@ def ask(worker: Worker, key: str, kernels: Sequence[str]) -> Builds:
     }
     _note(lease, [name for name in dict.fromkeys(kernels) if name not in known])
     found = (offering.built(row, lease.task.run.created_at) for row in known.values())
-    return Builds(settings.WORKER_POLL_S, tuple(one for one in found if one is not None))
+    return BuildResults(settings.WORKER_POLL_S, tuple(one for one in found if one is not None))
 
 
 def _is_dropped(row: Candidate) -> bool:

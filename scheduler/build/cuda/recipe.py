@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.cuda import commands
-from scheduler.build.cuda.lines import at_callers, narrowed
-from scheduler.build.cuda.resources import resources
+from scheduler.build.cuda.listing import attribute_to_callers, compact_listing
+from scheduler.build.cuda.resources import parse_resources
 from scheduler.build.cuda.toolchains import CudaToolchain
-from scheduler.build.elf import section_bytes
+from scheduler.build.elf import section_sizes
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
@@ -22,7 +22,7 @@ from scheduler.targets import Target
 
 # What a library may leave open: the driver's functions, memory for the list of its kernels, and
 # what compilers call of the C library by themselves.
-_OFFERED = re.compile(
+_RUNTIME_SYMBOLS = re.compile(
     r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cpy|set|move|cmp)|malloc|free"
 )
 
@@ -39,7 +39,7 @@ class CudaRecipe(HipRecipe):
     intermediate_file = commands.PTX
     intermediate_title = "PTX"
     without_code_object = "assembled by the driver: install kiln[nvidia] for SASS"
-    may_leave_open = _OFFERED
+    may_leave_open = _RUNTIME_SYMBOLS
 
     @property
     def code_file(self) -> str:
@@ -55,7 +55,7 @@ class CudaRecipe(HipRecipe):
             return "it does not make PTX"
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
 
-    def foreign(self, flags: Flags) -> tuple[str, ...]:
+    def ignored_flags(self, flags: Flags) -> tuple[str, ...]:
         return tuple(value for value in flags.values if value not in flags.host)
 
     def steps(
@@ -69,13 +69,13 @@ class CudaRecipe(HipRecipe):
         assembled: tuple[Step, ...] = ()
         if toolchain.ptxas:
             assembled = (
-                Step(commands.cubin(target, toolchain), _callers, commands.USAGE),
+                Step(commands.cubin(target, toolchain), _rewrite_lines, commands.USAGE),
                 Step(commands.sass(toolchain), output=commands.LISTING),
             )
         return (
             Step(commands.ptx(target, toolchain, flags)),
             *assembled,
-            Step(commands.host(target, toolchain, flags), before=_image),
+            Step(commands.host(target, toolchain, flags), before=_write_image),
             Step(commands.library(toolchain)),
         )
 
@@ -84,25 +84,25 @@ class CudaRecipe(HipRecipe):
         if not usage.exists():
             return {}
         ptx = (directory / commands.PTX).read_text()
-        sections = section_bytes((directory / commands.CUBIN).read_bytes())
-        found = resources(usage.read_text(), ptx, target, sections)
+        sections = section_sizes((directory / commands.CUBIN).read_bytes())
+        found = parse_resources(usage.read_text(), ptx, target, sections)
         return {name: asdict(one) for name, one in found.items()}
 
 
-def _callers(directory: Path) -> None:
+def _rewrite_lines(directory: Path) -> None:
     ptx = directory / commands.PTX
-    ptx.write_text(at_callers(ptx.read_text(), SOURCE_FILE))
+    ptx.write_text(attribute_to_callers(ptx.read_text(), SOURCE_FILE))
 
 
-def _image(directory: Path) -> None:
+def _write_image(directory: Path) -> None:
     """For the driver: the cubin, else the PTX as a C string; the listing as it is kept."""
     cubin, ptx = directory / commands.CUBIN, directory / commands.PTX
     listing = directory / commands.LISTING
     if cubin.exists():
         (directory / commands.IMAGE).write_bytes(cubin.read_bytes())
-        listing.write_text(narrowed(listing.read_text()))
+        listing.write_text(compact_listing(listing.read_text()))
         return
-    _callers(directory)
+    _rewrite_lines(directory)
     (directory / commands.IMAGE).write_bytes(ptx.read_bytes() + b"\0")
     listing.write_bytes(ptx.read_bytes())
 

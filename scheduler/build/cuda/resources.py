@@ -39,7 +39,7 @@ class Resources:
     code_bytes: int = 0  # not in results that were recorded before it was read
 
 
-def resources(
+def parse_resources(
     usage: str,
     ptx: str,
     target: Target,
@@ -50,7 +50,7 @@ def resources(
     section of the cubin that it wrote. ``dynamic`` is the shared memory that launches of a kernel
     ask for, where the PTX does not say it."""
     threads = block_sizes(ptx)
-    dynamic = dynamic_bytes(ptx) if dynamic is None else dynamic
+    dynamic = dynamic_shared_bytes(ptx) if dynamic is None else dynamic
     found = {}
     for match in _USAGE.finditer(usage):
         name, rest = match["name"], match["rest"]
@@ -80,7 +80,7 @@ def resources(
     return found
 
 
-def dynamic_bytes(ptx: str) -> dict[str, int]:
+def dynamic_shared_bytes(ptx: str) -> dict[str, int]:
     """Shared memory that the launches of each kernel ask for, as our header writes it."""
     found, entry = {}, ""
     for match in re.finditer(r"\.entry\s+(\w+)\(|// kiln_shared_bytes (\d+)", ptx):

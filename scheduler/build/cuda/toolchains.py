@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scheduler.build.model import AbsentToolchain, Toolchain
-from scheduler.build.toolchains import Found, Search, answer_of, bundled
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, ToolchainResult, bundled_clang, query_driver
+from scheduler.errors import UserError
 
 NAME = "bundled+ptxas"
 EXTRA = "pip install 'kiln[nvidia]' gives ptxas and nvdisasm"
@@ -42,16 +42,16 @@ class CudaToolchain(Toolchain):
         )
 
 
-def cuda_compilers(search: Search) -> tuple[Found, ...]:
+def cuda_compilers(search: Search) -> tuple[ToolchainResult, ...]:
     """With NVIDIA's assembler, or why not; then the one that stops at PTX."""
     try:
-        clang = bundled(search.cache)
+        clang = bundled_clang(search.cache)
     except UserError as error:
         return (AbsentToolchain("bundled", str(error)),)
-    return (_with_assembler(clang, search), _of(clang))
+    return (_with_assembler(clang, search), _cuda_clang(clang))
 
 
-def _of(clang: Toolchain) -> CudaToolchain:
+def _cuda_clang(clang: Toolchain) -> CudaToolchain:
     return CudaToolchain(
         name=clang.name,
         version=clang.version,
@@ -62,21 +62,21 @@ def _of(clang: Toolchain) -> CudaToolchain:
     )
 
 
-def _with_assembler(clang: Toolchain, search: Search) -> Found:
+def _with_assembler(clang: Toolchain, search: Search) -> ToolchainResult:
     programs = {}
     for program in ("ptxas", "nvdisasm"):
         found = nvidia_program(program, search)
         if found is None:
             return AbsentToolchain(NAME, f"{program} is not installed: {EXTRA}")
         programs[program] = found
-    answer = answer_of(NAME, programs["ptxas"], "--version", search.cache)
+    answer = query_driver(NAME, programs["ptxas"], "--version", search.cache)
     if isinstance(answer, AbsentToolchain):
         return answer
     version = _VERSION.search(answer)
     if version is None:
         return AbsentToolchain(NAME, f"{programs['ptxas']} --version says no version")
     return replace(
-        _of(clang),
+        _cuda_clang(clang),
         name=NAME,
         version=f"{clang.version}, ptxas {version[1]}",
         ptxas=(str(programs["ptxas"]),),

@@ -60,21 +60,21 @@ def main(name: str, arch: str, level: str) -> int:
     """Status 0, or 1 with the errors printed."""
     os.environ |= {"CUTE_DSL_ARCH": arch, "CUTE_DSL_NO_CACHE": "1", "NO_COLOR": "1"}
     try:
-        with _captured(OUTPUT):
+        with _redirect_output(OUTPUT):
             compile_source(name, level)
         Path(USAGE).write_text(usage(_output()))
     except OSError as error:  # a disk that is full, not the source's doing
         print(f"error: {error.strerror}")
         return 1
     except BaseException as error:  # noqa: BLE001 - whatever a source or the DSL raises
-        print(described(error))
+        print(format_error(error))
         print(_output())
         return 1
     return 0
 
 
 @contextmanager
-def _captured(file: str) -> Iterator[None]:
+def _redirect_output(file: str) -> Iterator[None]:
     """What this process prints, its compiled parts too, goes into a file."""
     kept = [os.dup(number) for number in (1, 2)]
     with Path(file).open("wb") as stream:
@@ -102,8 +102,8 @@ def compile_source(name: str, level: str) -> None:
     from cutlass import cute
     from cutlass.cute.runtime import make_ptr
 
-    module = imported()
-    arguments = constant(module, "ARGUMENTS")
+    module = import_source()
+    arguments = read_constant(module, "ARGUMENTS")
     host = getattr(module, name, None)
     if host is None:
         raise SourceError(f"the source has no function {name}")
@@ -127,7 +127,7 @@ def compile_source(name: str, level: str) -> None:
     Path(EXPORTS).write_text(f"{{ global: {name}; local: *; }};\n")
 
 
-def imported() -> types.ModuleType:
+def import_source() -> types.ModuleType:
     """The source as a module whose file has a relative name: the same lines in any folder."""
     os.utime(SOURCE, (0, 0))  # when it was written is in the line table
     module = types.ModuleType("source")
@@ -137,7 +137,7 @@ def imported() -> types.ModuleType:
     return module
 
 
-def constant(module: types.ModuleType, name: str) -> Any:
+def read_constant(module: types.ModuleType, name: str) -> Any:
     """One of the constants that every source has. Raises ``SourceError`` where it has not."""
     if not hasattr(module, name):
         raise SourceError(f"the source has no {name}; it needs {', '.join(_CONSTANTS)}")
@@ -146,7 +146,7 @@ def constant(module: types.ModuleType, name: str) -> Any:
 
 def exported_function(name: str, module: types.ModuleType) -> str:
     """C: checks, sizes, and one call of the object's host function."""
-    arguments = constant(module, "ARGUMENTS")
+    arguments = read_constant(module, "ARGUMENTS")
     pointers = [arg for arg, kind, _ in arguments if kind == "ptr"]
     integers = [arg for arg, kind, _ in arguments if kind in ("i32", "i64")]
     typed = [
@@ -162,15 +162,15 @@ def exported_function(name: str, module: types.ModuleType) -> str:
             raise SourceError(f"{title} is {expression!r}: it is no expression of the sizes")
         return f"static int64_t {title}({sizes}) {{ return {expression}; }}"
 
-    counts = constant(module, "ELEMENTS")
+    counts = read_constant(module, "ELEMENTS")
     unknown = sorted(set(counts) ^ set(pointers))
     if unknown:
         raise SourceError(f"ELEMENTS and the pointers differ in {', '.join(unknown)}")
     lines = [
         f"#include <{HEADER}>",
         f"int kiln__mlir_ciface_host({host});",
-        function("workspace_bytes", constant(module, "WORKSPACE")),
-        function("points", constant(module, "POINTS")),
+        function("workspace_bytes", read_constant(module, "WORKSPACE")),
+        function("points", read_constant(module, "POINTS")),
         *(function(f"elements_of_{arg}", counts[arg]) for arg in pointers),
         f"PT_EXPORT int {name}({given}) {{",
         "  if (workspace_size != NULL) {",
@@ -217,7 +217,7 @@ def usage(output: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def described(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """The error at the source's line that it came from, where it came from one; all that the
     compiler said of it below."""
     frames = traceback.extract_tb(error.__traceback__)

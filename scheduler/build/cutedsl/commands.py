@@ -24,7 +24,7 @@ def architecture(target: Target) -> str:
     return f"{gpu.processor}a" if gpu.capability >= 90 else gpu.processor
 
 
-def compiled(
+def compile_dsl(
     target: Target, toolchain: CuteDSLToolchain, flags: Flags, symbol: str
 ) -> tuple[str, ...]:
     """PTX, cubin and the host's object, by the DSL's own compiler."""

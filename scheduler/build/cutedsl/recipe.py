@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.cache import digest
-from scheduler.build.cuda.lines import narrowed
-from scheduler.build.cuda.resources import resources
+from scheduler.build.cuda.listing import compact_listing
+from scheduler.build.cuda.resources import parse_resources
 from scheduler.build.cutedsl import child, commands
 from scheduler.build.cutedsl.toolchains import CHILD, RUNTIME, CuteDSLToolchain
-from scheduler.build.elf import section_bytes
+from scheduler.build.elf import section_sizes
 from scheduler.build.flags import Flags
 from scheduler.build.includes import included_digest
 from scheduler.build.library_recipe import LibraryRecipe
@@ -25,7 +25,9 @@ from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.targets import Target
 
 # What a library may leave open: functions of CuteDSL's runtime, and those of the C library.
-_OFFERED = re.compile(r"_cu[A-Za-z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)|printf|abort")
+_RUNTIME_SYMBOLS = re.compile(
+    r"_cu[A-Za-z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)|printf|abort"
+)
 
 
 class CuteDSLRecipe(LibraryRecipe):
@@ -40,7 +42,7 @@ class CuteDSLRecipe(LibraryRecipe):
     code_object_title = "Cubin"
     intermediate_file = child.PTX
     intermediate_title = "PTX"
-    may_leave_open = _OFFERED
+    may_leave_open = _RUNTIME_SYMBOLS
     header_folders = commands.HEADERS
     remedy = "install kiln[cutedsl]"
 
@@ -51,7 +53,7 @@ class CuteDSLRecipe(LibraryRecipe):
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if isinstance(toolchain, CuteDSLToolchain) else "it does not compile CuteDSL"
 
-    def foreign(self, flags: Flags) -> tuple[str, ...]:
+    def ignored_flags(self, flags: Flags) -> tuple[str, ...]:
         return tuple(value for value in flags.values if not value.startswith("-O"))
 
     def steps(
@@ -59,9 +61,9 @@ class CuteDSLRecipe(LibraryRecipe):
     ) -> tuple[Step, ...]:
         assert isinstance(toolchain, CuteDSLToolchain)
         return (
-            Step(commands.compiled(target, toolchain, flags, symbol)),
+            Step(commands.compile_dsl(target, toolchain, flags, symbol)),
             Step(commands.sass(toolchain), output=commands.LISTING),
-            Step(commands.host(toolchain, flags), before=_narrowed),
+            Step(commands.host(toolchain, flags), before=_compact_listing),
             Step(commands.library(toolchain)),
         )
 
@@ -78,14 +80,14 @@ class CuteDSLRecipe(LibraryRecipe):
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
         usage, ptx = ((directory / name).read_text() for name in (child.USAGE, child.PTX))
         dynamic = json.loads((directory / child.SHARED).read_text())
-        sections = section_bytes((directory / child.CUBIN).read_bytes())
-        found = resources(usage, ptx, target, sections, dynamic)
+        sections = section_sizes((directory / child.CUBIN).read_bytes())
+        found = parse_resources(usage, ptx, target, sections, dynamic)
         return {name: asdict(one) for name, one in found.items()}
 
 
-def _narrowed(directory: Path) -> None:
+def _compact_listing(directory: Path) -> None:
     listing = directory / commands.LISTING
-    listing.write_text(narrowed(listing.read_text()))
+    listing.write_text(compact_listing(listing.read_text()))
 
 
 RECIPE = CuteDSLRecipe()

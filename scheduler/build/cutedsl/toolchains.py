@@ -15,9 +15,9 @@ from scheduler.build.cache import digest
 from scheduler.build.cuda.toolchains import cuda_compilers, nvidia_program
 from scheduler.build.includes import headers_digest
 from scheduler.build.model import AbsentToolchain, Toolchain
-from scheduler.build.toolchains import Found, Search, bundled
-from scheduler.fence.model import SYSTEM_FILES
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, ToolchainResult, bundled_clang
+from scheduler.errors import UserError
+from scheduler.sandbox.model import SYSTEM_FILES
 
 NAME = "cutedsl"
 RUNTIME = "libcute_dsl_runtime.so"
@@ -41,7 +41,7 @@ class CuteDSLToolchain(Toolchain):
         return (*super().programs, *own)
 
     @property
-    def reads(self) -> tuple[Path, ...]:
+    def extra_read_paths(self) -> tuple[Path, ...]:
         return (CHILD, Path(self.runtime), *_interpreter(), *SYSTEM_FILES)
 
     def without_paths(self) -> CuteDSLToolchain:
@@ -50,12 +50,12 @@ class CuteDSLToolchain(Toolchain):
         return replace(made, python=("python",), nvdisasm=("nvdisasm",), runtime=RUNTIME)
 
 
-def nvidia_compilers(search: Search) -> tuple[Found, ...]:
+def nvidia_compilers(search: Search) -> tuple[ToolchainResult, ...]:
     """Those of HIP sources, then CuteDSL's: each recipe takes its own."""
     return (*cuda_compilers(search), _cutedsl(search))
 
 
-def _cutedsl(search: Search) -> Found:
+def _cutedsl(search: Search) -> ToolchainResult:
     try:
         version = metadata.version(_PACKAGE)
     except metadata.PackageNotFoundError:
@@ -67,7 +67,7 @@ def _cutedsl(search: Search) -> Found:
     if nvdisasm is None:
         return AbsentToolchain(NAME, f"nvdisasm is not installed: {EXTRA}")
     try:
-        clang = bundled(search.cache)
+        clang = bundled_clang(search.cache)
     except UserError as error:
         return AbsentToolchain(NAME, str(error))
     python = ".".join(platform.python_version_tuple()[:2])

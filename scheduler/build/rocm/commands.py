@@ -10,7 +10,7 @@ from pathlib import Path
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
 from scheduler.codegen.rocm.source import SOURCE_FILE
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 

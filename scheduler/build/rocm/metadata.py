@@ -53,7 +53,7 @@ class KernelMetadata:
         )
 
 
-def kernels(listing: str) -> dict[str, KernelMetadata]:
+def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
     """The kernels of a listing by name, in its order; none where it has no metadata (a CPU's)."""
     block = _BLOCK.search(listing)
     if not block:
@@ -68,10 +68,10 @@ def kernels(listing: str) -> dict[str, KernelMetadata]:
     return _with_comments(found, listing)
 
 
-def resources(listing: str, target: Target) -> dict[str, Resources]:
+def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
     """The resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
     result = {}
-    for name, kernel in kernels(listing).items():
+    for name, kernel in parse_kernels(listing).items():
         held = occupancy(kernel.demand(), target)
         result[name] = Resources(
             vgpr=kernel.vgpr_count,

@@ -12,15 +12,15 @@ from scheduler.build.flags import Flags
 from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
-from scheduler.build.rocm import bundle_format, commands
-from scheduler.build.rocm.metadata import resources
+from scheduler.build.rocm import commands, offload_bundle
+from scheduler.build.rocm.metadata import parse_resources
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
 # What a library for a GPU may leave open: the HIP runtime's functions, and what compilers call
 # of the C library by themselves.
-_OFFERED = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
+_RUNTIME_SYMBOLS = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
 
 
 class HipRecipe(LibraryRecipe):
@@ -37,7 +37,7 @@ class GpuRecipe(HipRecipe):
 
     code_object_file = commands.CODE_OBJECT
     header_folders = commands.GPU_HEADERS
-    may_leave_open = _OFFERED
+    may_leave_open = _RUNTIME_SYMBOLS
 
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
@@ -53,7 +53,7 @@ class GpuRecipe(HipRecipe):
 
         def bundle(directory: Path) -> None:
             body = (directory / commands.CODE_OBJECT).read_bytes()
-            (directory / commands.BUNDLE).write_bytes(bundle_format.pack({processor: body}))
+            (directory / commands.BUNDLE).write_bytes(offload_bundle.pack({processor: body}))
 
         return (
             Step(commands.listing(target, toolchain, flags)),
@@ -65,7 +65,7 @@ class GpuRecipe(HipRecipe):
 
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
         listing = (directory / self.listing_file).read_text()
-        return {name: asdict(one) for name, one in resources(listing, target).items()}
+        return {name: asdict(one) for name, one in parse_resources(listing, target).items()}
 
 
 class EmulationRecipe(HipRecipe):

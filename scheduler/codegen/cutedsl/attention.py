@@ -38,11 +38,11 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, numel
-from scheduler.outcome import Rejected
 from scheduler.targets.nvidia import nvidia_hardware
 
 _HOPPER = 90  # compute capability

@@ -10,7 +10,7 @@ from scheduler.codegen.attention_window import Limit, Window
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import variable
-from scheduler.text import identifier
+from scheduler.text import to_identifier
 
 # None of a model's sizes, whatever those are called.
 _ROW, _FIRST, _LAST = variable("row", 0), variable("first", 0), variable("last", 0)
@@ -99,4 +99,4 @@ class Limits:
         return f"Int32({text})" if sizes else text
 
     def _name(self, symbol: str) -> str:
-        return self.names.get(symbol) or identifier(symbol.replace(".", ""))
+        return self.names.get(symbol) or to_identifier(symbol.replace(".", ""))

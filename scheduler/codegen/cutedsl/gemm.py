@@ -38,12 +38,12 @@ from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 _CONFIGURATION = "<CONFIGURATION>"

@@ -9,8 +9,8 @@ from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.legality import illegal
+from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 

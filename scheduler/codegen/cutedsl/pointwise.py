@@ -18,8 +18,8 @@ from scheduler.codegen.loops import pointwise
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.index.functions import as_expr
-from scheduler.outcome import Rejected
 
 
 class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):

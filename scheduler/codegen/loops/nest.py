@@ -20,6 +20,7 @@ from scheduler.codegen.loops.statements import (
     drop_unit_axes,
     to_statement,
 )
+from scheduler.errors import UserError
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine_parts
 from scheduler.ir.index.bounds import INT32_MAX, bounds
@@ -30,7 +31,6 @@ from scheduler.ir.index.trees import flat_offset
 from scheduler.ir.index.widening import widen_indices
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
-from scheduler.outcome import UserError
 
 # Of 32 bits: a block may begin up to a block's steps below the end, and stop past it.
 MOST_STEPS = INT32_MAX - 2**16

@@ -11,8 +11,8 @@ from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.template import LoopTemplate
 from scheduler.codegen.single_launch import Kernel
 from scheduler.codegen.template import Config
+from scheduler.errors import Rejected
 from scheduler.ir.operations import Axis
-from scheduler.outcome import Rejected
 
 _THREADS = (256, 128, 512)
 _VECTORS = (1, 2, 4, 8)

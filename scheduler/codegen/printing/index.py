@@ -16,7 +16,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
-from scheduler.text import identifier
+from scheduler.text import to_identifier
 
 SUM, PRODUCT, ATOM = 1, 2, 3
 """How tightly a text holds together: an atom needs no parentheses anywhere."""
@@ -64,7 +64,7 @@ class IndexPrinter(ABC):
         if expr.is_Integer:
             return self._integer(int(expr)), ATOM if expr >= 0 else SUM
         if expr.is_Symbol:
-            name = self._names.get(expr.name) or identifier(expr.name.replace(".", ""))
+            name = self._names.get(expr.name) or to_identifier(expr.name.replace(".", ""))
             return self._symbol(name), ATOM
         if isinstance(expr, sympy.Add):
             return self._sum(expr), SUM

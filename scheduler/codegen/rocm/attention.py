@@ -32,11 +32,11 @@ from scheduler.codegen.rocm.machine import machine_of, minimax_candidate
 from scheduler.codegen.rocm.reduction_default import compute_units
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Attention, Axis, numel
 from scheduler.ir.values import Accumulator, walk
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import HipHardware, hip_hardware

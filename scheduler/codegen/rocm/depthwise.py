@@ -27,6 +27,7 @@ from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import Expr
@@ -35,7 +36,6 @@ from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.ranges import Ranges, loop_ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis, Lowered, Store
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 # (threads, rows a thread); rows beyond the image's are computed for nothing.

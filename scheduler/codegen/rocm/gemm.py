@@ -36,6 +36,7 @@ from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.dtypes import DType
@@ -43,7 +44,6 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Contraction, Lowered, numel
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 

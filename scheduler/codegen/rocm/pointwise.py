@@ -19,8 +19,8 @@ from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.loop import EXTENT, LoopTemplate
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.operations import Axis
-from scheduler.outcome import Rejected
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware
 

@@ -36,12 +36,12 @@ from scheduler.codegen.rocm.split_reduction import (
 from scheduler.codegen.rocm.stages import Stage, finds_index, stages
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, loads
-from scheduler.outcome import Rejected
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware
 

@@ -31,10 +31,10 @@ from scheduler.codegen.rocm.split_body import Partials, Split, SplitBody, plan_p
 from scheduler.codegen.rocm.stages import Stage
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, ReductionKind
-from scheduler.outcome import Rejected
 
 Numbered: TypeAlias = tuple[int, Statement]
 

@@ -14,11 +14,11 @@ from scheduler.codegen.rocm.jinja_templates import kernel_template
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION, LaunchTemplate
 from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Lowered, Pointwise, ReductionKind, Scatter, Store
 from scheduler.ir.values import Const, Load, Masked
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 _THREADS = (256, 128, 512, 64)

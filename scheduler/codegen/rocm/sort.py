@@ -20,13 +20,13 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.single_launch import InterfaceSpec, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.index.substitute import substitute_expr
 from scheduler.ir.operations import Lowered, ReductionKind, Scan, Sort
 from scheduler.ir.values import Accumulator, walk
-from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 _LANES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -41,11 +41,11 @@ from scheduler.codegen.rocm.split_plan import (
 )
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.errors import Rejected
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import loads
-from scheduler.outcome import Rejected
 
 if TYPE_CHECKING:
     from scheduler.codegen.rocm.reduction import ReductionTemplate

@@ -16,15 +16,15 @@ from scheduler.cycles.launches.parser import (
     Struct,
     StructNumber,
 )
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import ALIGNMENT, Memory
 from scheduler.isa.rocm.emulator.program import KernelArgument as Place
 from scheduler.isa.rocm.emulator.program import Program
 from scheduler.isa.rocm.emulator.wave_init import fits_float, number_bytes
-from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 _BASE = 0x7F00_0000_0000 >> 4  # where buffers begin: an address as drivers give them
 _GAP = 1 << 16  # nothing of one buffer's pages is another's
@@ -69,8 +69,8 @@ def _order_arguments(
     unknown = text.arguments.keys() - set(names)
     if unknown:
         known = ", ".join(dict.fromkeys(filter(None, names))) or "none with a name"
-        one = shortened(min(unknown))
-        raise UserError(f"{what}: no argument {one}; the kernel's are {shortened(known, 600)}")
+        one = shorten(min(unknown))
+        raise UserError(f"{what}: no argument {one}; the kernel's are {shorten(known, 600)}")
     found: list[Argument] = []
     for number, place in enumerate(places):
         name = names[number]
@@ -209,7 +209,7 @@ class _Pointers:
 
 def _name(number: int, names: Sequence[str]) -> str:
     name = names[number] if number < len(names) else ""
-    return f"arguments[{number}]" + (f" ({shortened(name)})" if name else "")
+    return f"arguments[{number}]" + (f" ({shorten(name)})" if name else "")
 
 
 def _kinds(places: Sequence[Place], names: Sequence[str]) -> str:
@@ -217,5 +217,5 @@ def _kinds(places: Sequence[Place], names: Sequence[str]) -> str:
     for number, place in enumerate(places[:24]):
         kind = "buffer" if place.kind == _BUFFER else f"{place.size} B"
         name = names[number] if number < len(names) else ""
-        shown.append(f"{shortened(name)}: {kind}" if name else kind)
+        shown.append(f"{shorten(name)}: {kind}" if name else kind)
     return ", ".join(shown) + (" …" if len(places) > len(shown) else "")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.cycles.launches.contents import DTYPES, pack_values
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import UserError
 
 MOST_BYTES = 1 << 20  # of the text
 MOST_ARGUMENTS = 1024  # as the schema has it

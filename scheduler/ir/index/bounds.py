@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import Interval, Ranges
 from scheduler.limits import MAX_COEFFICIENT_BITS
-from scheduler.steps import spend
 
 INT32_MAX = 2**31 - 1
 _MAX_COEFFICIENT = 1 << MAX_COEFFICIENT_BITS  # an end beyond it is as good as none
@@ -25,7 +25,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
     """
     if expr.is_Integer:
         return int(expr), int(expr)
-    spend()
+    spend_fuel()
     low, high = _symbol(expr, ranges) if expr.is_Symbol else _function(expr, ranges)
     return max(low, ranges.lower_bounds.get(expr, low)), high
 

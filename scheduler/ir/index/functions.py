@@ -17,8 +17,8 @@ from typing import Any
 
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Expr
-from scheduler.outcome import UserError
 
 
 @lru_cache(maxsize=65_536)  # names come from files

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 
 import sympy
 
+from scheduler.errors import UserError
+from scheduler.fuel import spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.polynomial import TooLargeError, check_bounded, degree
@@ -21,12 +23,10 @@ from scheduler.limits import (
     MAX_DEGREE,
     MAX_EXPONENT,
     MAX_EXPRESSION_DEPTH,
-    MAX_EXPRESSION_PARTS,
     MAX_EXPRESSION_TEXT,
+    MAX_EXPRESSION_TOKENS,
     MAX_SYMBOL_NAME,
 )
-from scheduler.outcome import UserError
-from scheduler.steps import spend
 
 _NODE_FUEL = 20  # steps of making a part of an expression
 FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
@@ -77,8 +77,8 @@ class ExpressionParser(ABC):
     def count(self, depth: int) -> None:
         """Note one more node, ``depth`` nodes below the top. ``UserError`` where it is too many."""
         self._parts += 1
-        spend(_NODE_FUEL)
-        if self._parts > MAX_EXPRESSION_PARTS or depth > MAX_EXPRESSION_DEPTH:
+        spend_fuel(_NODE_FUEL)
+        if self._parts > MAX_EXPRESSION_TOKENS or depth > MAX_EXPRESSION_DEPTH:
             raise UserError(f"expression too large: {quote_text(self._text)}")
 
     @abstractmethod

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import sympy
 
+from scheduler.fuel import LimitError, spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.limits import MAX_COEFFICIENT_BITS, MAX_DEGREE, MAX_TERMS
-from scheduler.steps import LimitError, spend
 
 #: Atoms of one product, sorted, a power as repetition; () is the constant.
 Monomial: TypeAlias = tuple[Expr, ...]
@@ -38,7 +38,7 @@ def atom_key(atom: Expr) -> str:
     if atom.is_Symbol:
         return str(atom.name)
     text = str(atom)
-    spend(len(text))
+    spend_fuel(len(text))
     return text
 
 
@@ -52,7 +52,7 @@ def atom(expr: Expr) -> Poly:
 
 def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
     """``a + factor * b``."""
-    spend(len(a) + len(b))
+    spend_fuel(len(a) + len(b))
     result = dict(a)
     for monomial, coefficient in b.items():
         _accumulate(result, monomial, factor * coefficient)
@@ -70,7 +70,7 @@ def multiply_monomials(a: Monomial, b: Monomial) -> Monomial:
 
 def multiply(a: Poly, b: Poly) -> Poly:
     """``a * b``."""
-    spend(len(a) * len(b))
+    spend_fuel(len(a) * len(b))
     result: Poly = {}
     for left, x in a.items():
         for right, y in b.items():
@@ -192,7 +192,7 @@ def expand(expr: Expr) -> Poly:
 
 def to_expr(p: Poly) -> Expr:
     """The polynomial as a sympy expression."""
-    spend(_TERM_FUEL * len(p))
+    spend_fuel(_TERM_FUEL * len(p))
     if not p or (len(p) == 1 and () in p):
         return sympy.Integer(p.get((), 0))
     terms = [

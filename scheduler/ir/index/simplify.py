@@ -16,13 +16,13 @@ from functools import lru_cache
 
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index import polynomial as poly
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.polynomial import Poly
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
-from scheduler.steps import spend
 
 _CACHE_SIZE = 16_384  # expressions of one set of points
 
@@ -73,7 +73,7 @@ class Simplifier:
         """The normal form as a polynomial."""
         known = self._polys.get(expr)
         if known is None:
-            spend()
+            spend_fuel()
             if len(self._polys) >= _CACHE_SIZE:
                 self._forget()
             known = self._polys[expr] = self._convert(expr)

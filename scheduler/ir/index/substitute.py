@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
-from scheduler.steps import spend
 
 _NODE_FUEL = 10  # steps of making a part of an expression anew
 
@@ -21,7 +21,7 @@ def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
         return exprs.get(expr, expr)
     if expr.is_Integer or not expr.free_symbols.intersection(exprs):
         return expr
-    spend(_NODE_FUEL)
+    spend_fuel(_NODE_FUEL)
     args = [substitute_expr(arg, exprs) for arg in expr.args]
     if isinstance(expr, FloorDiv | Mod):
         return type(expr)(*args)

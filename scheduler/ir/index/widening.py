@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import sympy
 
+from scheduler.fuel import spend_fuel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import Interval, Ranges
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Value, rebuild, walk
-from scheduler.steps import spend
 
 #: The function of two integers (``ir/pointwise.py``) that a kind of expression is.
 CALLS: Mapping[type[Expr], str] = {
@@ -89,7 +89,7 @@ def _int32_interval(expr: Expr, ranges: Ranges) -> Interval | None:
     if expr.is_Symbol:
         low, high = bounds(expr, ranges)
         return max(low, -INT32_MAX), min(high, INT32_MAX)
-    spend()
+    spend_fuel()
     parts = []
     for arg in expr.args:
         part = _int32_interval(arg, ranges)

@@ -23,7 +23,7 @@ from scheduler.ir.reference.rule import (
     is_float,
     wrap_like,
 )
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 from scheduler.text import one_line
 
 
@@ -80,7 +80,7 @@ def _spaced_values(a: Args, *, in_type: bool) -> tuple[Array, Any]:
     logspace takes the only element of one as it is given."""
     dtype = compute_dtype_or(a["dtype"], np.float64)
     steps = a["steps"]
-    if steps > MAX_MADE:
+    if steps > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{steps} steps")
     start, end = (np.asarray(a[name]).item() for name in ("start", "end"))
     if steps == 1 and not in_type:
@@ -119,7 +119,7 @@ def triangle_indices(lower: bool) -> Rule:
 
     def rule(a: Args) -> Array:
         row, col = a["row"], a["col"]
-        if row * col > MAX_MADE:
+        if row * col > MAX_RESULT_ELEMENTS:
             raise UnsupportedUseError(f"a triangle of {row} by {col}")
         return np.stack(function(row, a["offset"], col)).astype(
             compute_dtype_or(a["dtype"], np.int64)

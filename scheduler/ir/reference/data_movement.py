@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, is_inexact
 from scheduler.ir.reference.views import diagonal, slice_op
-from scheduler.limits import MAX_MADE, MAX_OUTPUTS
+from scheduler.limits import MAX_OUTPUTS, MAX_RESULT_ELEMENTS
 
 
 def with_copy(rule: Rule) -> Rule:
@@ -76,7 +76,7 @@ def chunk_cat(a: Args) -> Array:
     at = a["dim"] % a["tensors"][0].ndim
     for x in a["tensors"]:
         rows = -(-x.shape[at] // chunks)
-        if rows * chunks * max(x.size, 1) > MAX_MADE * max(x.shape[at], 1):
+        if rows * chunks * max(x.size, 1) > MAX_RESULT_ELEMENTS * max(x.shape[at], 1):
             raise UnsupportedUseError(f"{chunks} chunks")
         more = [(0, rows * chunks - x.shape[d] if d == at else 0) for d in range(x.ndim)]
         width = rows * math.prod(x.shape[at + 1 :])
@@ -94,7 +94,7 @@ def combinations(a: Args) -> Array:
     if r == 0:
         return np.zeros(0, x.dtype)
     n = len(x) + r - 1 if a["with_replacement"] else len(x)
-    if r < 0 or math.comb(n, min(r, n)) * r > MAX_MADE:
+    if r < 0 or math.comb(n, min(r, n)) * r > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"combinations of {r} out of {len(x)}")
     choose = (
         itertools.combinations_with_replacement if a["with_replacement"] else itertools.combinations
@@ -158,7 +158,7 @@ def column_stack(a: Args) -> Array:
 def block_diag(a: Args) -> Array:
     blocks = [np.atleast_2d(x) for x in a["tensors"]]
     rows, columns = (sum(block.shape[d] for block in blocks) for d in (0, 1))
-    if rows * columns > MAX_MADE:
+    if rows * columns > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a result of {rows} by {columns} elements")
     made = np.zeros((rows, columns), np.result_type(*blocks))
     row = column = 0
@@ -172,7 +172,7 @@ def cartesian_prod(a: Args) -> Any:
     tensors = a["tensors"]
     if len(tensors) == 1:
         return np.array(tensors[0])
-    if math.prod(x.size for x in tensors) * len(tensors) > MAX_MADE:
+    if math.prod(x.size for x in tensors) * len(tensors) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError("too many combinations")
     grids = np.meshgrid(*tensors, indexing="ij")
     return np.stack([grid.reshape(-1) for grid in grids], axis=1)
@@ -203,7 +203,7 @@ def ravel(a: Args) -> Array:
 
 def vander(a: Args) -> Any:
     columns = a["x"].size if a["N"] is None else a["N"]
-    if columns * max(a["x"].size, 1) > MAX_MADE:
+    if columns * max(a["x"].size, 1) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{columns} columns")
     return np.vander(a["x"], columns, a["increasing"])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, as_float
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 _NORMALIZATIONS = ("backward", "ortho", "forward")
 
@@ -63,7 +63,7 @@ def complex_to_real(a: Args) -> Array:
 
 def _check(elements: int) -> None:
     """What an argument makes longer than the tensor is."""
-    if elements > MAX_MADE:
+    if elements > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a transform of {elements} elements")
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.errors import UserError
 from scheduler.ir.reference.rule import RUN, Args, Array, EndlessLoopError, UnsupportedUseError
 from scheduler.limits import MAX_ITERATIONS
-from scheduler.outcome import UserError
 
 
 def cond(a: Args) -> tuple[Any, ...]:

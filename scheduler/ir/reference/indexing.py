@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -153,7 +153,7 @@ def nonzero(a: Args) -> Any:
 def nonzero_static(a: Args) -> Any:
     """The first ``size`` rows of them, ``fill_value`` in those that are lacking."""
     found, size = nonzero(a), int(a["size"])
-    if size * max(found.shape[1], 1) > MAX_MADE:
+    if size * max(found.shape[1], 1) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{size} rows")
     made = np.full((size, found.shape[1]), a["fill_value"], np.int64)
     made[: len(found)] = found[:size]

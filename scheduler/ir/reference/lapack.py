@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.errors import UserError
 from scheduler.ir.reference.rule import Array
-from scheduler.outcome import UserError
 
 #: Its annotations tell apart what is one array type here.
 NUMPY: Any = np.linalg

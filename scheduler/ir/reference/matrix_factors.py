@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.errors import UserError
 from scheduler.ir.reference.lapack import (
     NUMPY,
     adjoint,
@@ -15,7 +16,6 @@ from scheduler.ir.reference.lapack import (
     to_double,
 )
 from scheduler.ir.reference.rule import Args, Array, Result, UnsupportedUseError
-from scheduler.outcome import UserError
 
 
 def _lu_of(a: Array) -> tuple[Any, ...]:

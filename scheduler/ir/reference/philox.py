@@ -11,7 +11,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.random import philox
 from scheduler.ir.reference.rounding import round_to_dtype
 from scheduler.ir.reference.rule import RANDOM, Args, Array, UnsupportedUseError
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 _TYPES = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
@@ -23,7 +23,7 @@ def philox_rand(a: Args) -> Any:
     count = math.prod(shape)
     if dtype not in _TYPES or a["stride"] is not None:
         raise UnsupportedUseError(f"torch's uniform numbers of type {dtype.label}")
-    if count > MAX_MADE:
+    if count > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{count} random numbers")
     seed, offset = (int(np.asarray(a[name]).reshape(())) % 2**64 for name in ("seed", "offset"))
     threads = 256 * max(1, min(-(-count // 256), int(a[RANDOM])))

@@ -22,7 +22,7 @@ from scheduler.ir.reference.rule import (
     compute_dtype,
     compute_dtype_or,
 )
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 _SELU = 1.7580993408473766  # minus its least value
 _ROUNDS = 10
@@ -51,7 +51,7 @@ def philox(counters: Array, key: tuple[int, int]) -> Array:
 def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
     """The first two words of each element, or the two after them."""
     shape = tuple(int(extent) for extent in size)
-    if math.prod(shape) > MAX_MADE:
+    if math.prod(shape) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"{math.prod(shape)} random numbers")
     number = np.arange(math.prod(shape), dtype=np.uint64)
     none = np.zeros_like(number)

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
 # Arguments by their schema's names, references exchanged for values. A rule gives an array or a

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_float, normalize_dims
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 
 def _axis_args(a: Args) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def histogramdd(a: Args) -> tuple[Array, ...]:
     bins, span = a["bins"], a.get("range")
     bins = [bins] * points.shape[1] if isinstance(bins, int) else list(bins)
     cells = math.prod(b if isinstance(b, int) else max(len(b) - 1, 1) for b in bins)
-    if cells > MAX_MADE:
+    if cells > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a histogram of {cells} cells")
     if any(np.any(np.diff(b) < 0) for b in bins if not isinstance(b, int)):
         raise UnsupportedUseError("edges of a histogram that do not increase")

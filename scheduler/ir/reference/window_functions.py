@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, as_float
-from scheduler.limits import MAX_MADE
+from scheduler.limits import MAX_RESULT_ELEMENTS
 
 
 def _positions(a: Args) -> Any:
     """From 0 to 1, or to below 1 for a window that is repeated."""
     length = a["window_length"]
-    if not 0 <= length <= MAX_MADE:
+    if not 0 <= length <= MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a window of {length} elements")
     parts = length if a.get("periodic", True) else length - 1
     return np.arange(length) / max(parts, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.build.rocm.occupancy import Demand, occupancy
 from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.isa.hazards import Hazard
@@ -103,7 +103,7 @@ class AmdRules(OccupancyRules):
     ) -> Mapping[str, str]:
         steps = {
             name: next_step(metadata.demand(), target)
-            for name, metadata in kernels(listing).items()
+            for name, metadata in parse_kernels(listing).items()
         }
         return {name: step.text if step else "" for name, step in steps.items()}
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
 from scheduler.results.points.model import KIND, ImportContext, Points, SkippedPart

@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 _SHOWN = 80  # characters of a line
 #: Strings; and what C's and C++'s libraries print for numbers that are not finite, where a value is
@@ -49,10 +49,10 @@ def _reason(text: str, error: Exception) -> str:
     before = text[: begin.start()].strip() if begin is not None else ""
     if begin is not None and before and _has_document(text, begin.end() - 1):
         number = text.count("\n", 0, begin.end()) + 1
-        line = shortened(before.splitlines()[0], _SHOWN)
+        line = shorten(before.splitlines()[0], _SHOWN)
         return f"line 1: text comes before the JSON, which begins on line {number}: {line!r}"
     if not before and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
-        line = shortened(text[error.pos :].partition("\n")[0], _SHOWN)
+        line = shorten(text[error.pos :].partition("\n")[0], _SHOWN)
         return f"line {error.lineno}: text comes after the JSON: {line!r}"
     return f"this is no JSON: {error}"
 

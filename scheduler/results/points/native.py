@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.model import (
     FACTS,

@@ -18,7 +18,7 @@ from typing import Any
 import scheduler
 from scheduler.build.cache import digest
 from scheduler.cycles.report import VERSION
-from scheduler.files import disk_errors, write_whole
+from scheduler.files import disk_errors, write_atomic
 from scheduler.tuning.modelled.job import ModelJob
 
 # What says how long a kernel takes: change it, and what was kept stands for something else.
@@ -53,7 +53,7 @@ class ModelCache:
             return
         path = self._path(key)
         with disk_errors("the cache of modelled times", self.root):
-            write_whole(path, data)
+            write_atomic(path, data)
         self._evict(path.parent)
 
     def _evict(self, folder: Path) -> None:

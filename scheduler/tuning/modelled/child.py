@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from scheduler.benchmark.places import HANDED
-from scheduler.fence import Fence, Limits
-from scheduler.fence.python import enter_python
-from scheduler.outcome import UserError
+from scheduler.benchmark.sandbox_paths import INPUT_FOLDER
+from scheduler.errors import UserError
+from scheduler.sandbox import Limits, Sandbox
+from scheduler.sandbox.python import enter_python
 from scheduler.targets.registry import load_part
 from scheduler.tuning.modelled.job import ModelJob
 from scheduler.tuning.modelled.model import Model, pack_answer
@@ -42,8 +42,9 @@ def _answer(request: dict[str, Any], model: Model) -> dict[str, Any]:
 def main(folder: Path, model_name: str, memory_bytes: int) -> None:
     """Entry of the process: standard output is kept for answers alone."""
     model: Model = load_part(model_name)
-    fence = Fence(
-        read=(folder / HANDED,), limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES)
+    fence = Sandbox(
+        read=(folder / INPUT_FOLDER,),
+        limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES),
     )
     enter_python(fence)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")

@@ -15,9 +15,9 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import wrong_result
 from scheduler.benchmark.measurement import Check
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.operations import Lowered
-from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
 from scheduler.tuning.evaluator import BenchEvaluator, edge_bindings
 from scheduler.tuning.problems import TuningProblem

@@ -9,7 +9,7 @@ from typing import Any
 
 from cattrs import Converter
 
-from scheduler.benchmark.problem import index_limits
+from scheduler.benchmark.case_builder import index_limits
 from scheduler.codegen.benchmark_request import BenchmarkRequest, register_arg_union
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import Launch

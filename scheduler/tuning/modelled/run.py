@@ -10,12 +10,12 @@ from pathlib import Path
 
 from scheduler.benchmark.measure import default_plan
 from scheduler.build.model import Build
-from scheduler.build.process import Cancellation
+from scheduler.cpu_count import usable_cpus
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import UserError
-from scheduler.processors import usable_processors
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import default_device
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import Target, emulation_of, find
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compile_pool import CompilePool
@@ -40,7 +40,7 @@ def emulation_for(device: DeviceInfo) -> Target:
 
 def max_model_workers() -> int:
     """How many processes model at a time: a core each, and not more than have work."""
-    return min(usable_processors(), _MOST_PROCESSES)
+    return min(usable_cpus(), _MOST_PROCESSES)
 
 
 def tune_modelled(

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scheduler.build.model import Build
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import library_of, recipe_of
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.targets import find
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compile_pool import CompilePool

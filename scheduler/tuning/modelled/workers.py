@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from scheduler.benchmark.answering import AnsweringProcess, WorkerLostError
-from scheduler.outcome import Rejected, Stage
+from scheduler.benchmark.child_process import ChildProcess, WorkerLostError
+from scheduler.errors import Rejected, Stage
 from scheduler.tuning.modelled.cache import ModelCache, key_of
 from scheduler.tuning.modelled.job import ModelJob
 from scheduler.tuning.modelled.model import parse_answer
@@ -41,8 +41,8 @@ class ModelWorkers:
         self._model = model
         self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="model")
         self._lock = threading.Lock()
-        self._idle: list[AnsweringProcess] = []
-        self._busy: set[AnsweringProcess] = set()
+        self._idle: list[ChildProcess] = []
+        self._busy: set[ChildProcess] = set()
         self._closed = False
         self.from_cache = 0
 
@@ -77,7 +77,7 @@ class ModelWorkers:
         except _ClosedError:
             return Rejected(Stage.MODEL, "the run ended while it was modelled")
         try:
-            with process.handed([listing]) as folder:
+            with process.stage_files([listing]) as folder:
                 answer = process.request(
                     self._limit_s,
                     op="model",
@@ -95,7 +95,7 @@ class ModelWorkers:
             self._cache.put(key, answer)
         return found
 
-    def _next_process(self) -> AnsweringProcess:
+    def _next_process(self) -> ChildProcess:
         with self._lock:
             if self._closed:
                 raise _ClosedError
@@ -103,10 +103,10 @@ class ModelWorkers:
             self._busy.add(process)
             return process
 
-    def _start_process(self) -> AnsweringProcess:
-        return AnsweringProcess(_CHILD, [self._model, str(_MEMORY_BYTES)])
+    def _start_process(self) -> ChildProcess:
+        return ChildProcess(_CHILD, [self._model, str(_MEMORY_BYTES)])
 
-    def _release(self, process: AnsweringProcess, *, is_over: bool) -> None:
+    def _release(self, process: ChildProcess, *, is_over: bool) -> None:
         with self._lock:
             self._busy.discard(process)
             if not is_over:

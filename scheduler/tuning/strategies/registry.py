@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.space import Space
 from scheduler.tuning.strategies.guided import GuidedSearch
 from scheduler.tuning.strategies.simple import ExhaustiveSearch, LocalSearch, RandomSearch

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.targets import find
 from tests.benchmarks.cycles import measured, others
 from tests.benchmarks.cycles.defaults import main as defaults
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
         cache = CodeCache(Path(folder))
         target = find("gfx942")
         search = Search(Path("/opt/rocm"), "", cache)
-        toolchain = preferred(find_for(target, search), target, "source.hip")
+        toolchain = pick_toolchain(find_target_toolchains(target, search), target, "source.hip")
         if arguments:
             lift, write = "--raise" in arguments, "--write" in arguments
             return 0 if gates(toolchain, cache, lift=lift, write=write) else 1

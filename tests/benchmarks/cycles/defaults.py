@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
-from scheduler.build.toolchains import Search, find_for, preferred
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
+from scheduler.errors import UserError
 from scheduler.results.origin import kiln_commit
 from scheduler.targets import boards, find
 from tests.benchmarks.cycles.candidates import choosers
@@ -58,7 +58,9 @@ def chosen(shape: Shape, target: str, folder: Path, most: int) -> Chosen:
     """The default and ``most`` other candidates, modelled."""
     compiled_for, cache = find(target), CodeCache(folder / "code")
     search = Search(Path("/opt/rocm"), "", cache)
-    toolchain = preferred(find_for(compiled_for, search), compiled_for, "source.hip")
+    toolchain = pick_toolchain(
+        find_target_toolchains(compiled_for, search), compiled_for, "source.hip"
+    )
     plan = shape.plan()
     times: dict[str, float] = {}
     errors = []

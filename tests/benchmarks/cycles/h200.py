@@ -35,13 +35,13 @@ def build(folder: Path) -> None:
     from scheduler.build.compile import build as build_library
     from scheduler.build.flags import Flags
     from scheduler.build.model import Build
-    from scheduler.build.toolchains import Search, find_for, preferred
+    from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 
     folder.mkdir(parents=True, exist_ok=True)
     cache = CodeCache(folder.absolute() / "cache")
     target = targets.find("sm_90")
     search = Search(Path("/opt/rocm"), "", cache)
-    toolchain = preferred(find_for(target, search), target, "source.hip")
+    toolchain = pick_toolchain(find_target_toolchains(target, search), target, "source.hip")
     for name in ("shared_memory", "global_memory"):
         source = Path(__file__).with_name(f"{name}.hip").read_text()
         result = build_library(source, "none", target, toolchain, cache, Flags())

@@ -27,13 +27,13 @@ import numpy as np
 from scheduler import samples
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.gate import compare
-from scheduler.benchmark.outputs import Outputs, outputs_of
-from scheduler.benchmark.problem import make_case
-from scheduler.benchmark.verification import kernel_nodes, plan_of
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.gate import compare_output
+from scheduler.benchmark.outputs import CandidateOutputs, run_candidate
+from scheduler.benchmark.verification import kernel_nodes, rebuild_schedule
 from scheduler.build.cache import CodeCache
 from scheduler.bundle.emulated import library_for
-from scheduler.bundle.reader import Bundle, read
+from scheduler.bundle.reader import Bundle, open_bundle
 from scheduler.bundle.requests import request_of
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.problem import problem_of
@@ -42,7 +42,7 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.storage import from_storage_native
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.devices import open_device
-from scheduler.runtime.instructions import PROCESSORS
+from scheduler.runtime.isa_device import PROCESSORS
 from scheduler.targets.amd import EMULATIONS
 from tests.benchmarks.printing import say
 from tests.support.whole_models import compiled
@@ -79,7 +79,7 @@ def sizes_of(bundle: Bundle, size: int) -> Bindings:
 
 def calls_of(bundle: Bundle, bindings: Bindings) -> Iterator[tuple[SchedulerNode, KernelCall, int]]:
     """Each kernel with its first call, and the seed of its case."""
-    plan = plan_of(bundle)
+    plan = rebuild_schedule(bundle)
     seen: set[tuple[str, str]] = set()
     for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
         call = each.select_variant(bindings)
@@ -91,8 +91,8 @@ def calls_of(bundle: Bundle, bindings: Bindings) -> Iterator[tuple[SchedulerNode
 
 def judge(folder: Path, model: str, target: str, size: int) -> list[Judged]:
     """All kernels of a bundle on one target."""
-    bundle = read(folder)
-    plan = plan_of(bundle)
+    bundle = open_bundle(folder)
+    plan = rebuild_schedule(bundle)
     bindings = sizes_of(bundle, size)
     found = []
     for node, call, seed in calls_of(bundle, bindings):
@@ -119,19 +119,19 @@ def _stores(
     bindings: Bindings,
     target: str,
     device_id: str | None,
-) -> Outputs:
+) -> CandidateOutputs:
     request = request_of(bundle.manifest, call, target, bindings)
     device = open_device(device_id or target)
     try:
         with tempfile.TemporaryDirectory() as folder:
             library = library_for(bundle, call.kernel, target, device.info.id, Path(folder))
             candidate = BuiltCandidate(call.kernel, str(library), request)
-            return outputs_of(device, case, candidate)
+            return run_candidate(device, case, candidate)
     finally:
         device.close()
 
 
-def beside(case: Case, own: Outputs, source: Outputs) -> str:
+def beside(case: Case, own: CandidateOutputs, source: CandidateOutputs) -> str:
     """How the instructions' stores differ from the source's; empty where they agree. Both may be
     off by a tolerance, so floats by two."""
     for name, buffer in case.buffers.items():
@@ -145,7 +145,7 @@ def beside(case: Case, own: Outputs, source: Outputs) -> str:
         bounds = case.tolerances[name]
         twice = type(bounds)(2 * bounds.relative, 2 * bounds.absolute)
         off = None if carried is None else 2 * carried
-        found = compare(got, due, twice, name, off, dtype=buffer.dtype)
+        found = compare_output(got, due, twice, name, off, dtype=buffer.dtype)
         if not found.passed:
             return f"not as the CPU emulation: {found.detail}"
     return ""

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from scheduler import samples
 from scheduler.build.cache import CodeCache
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
 from scheduler.cycles.bundles import model_bundle
 from scheduler.cycles.kernel_model import TARGETS
 from scheduler.ir.bindings import hint_bindings
@@ -49,7 +49,7 @@ class Modelled:
 def modelled(task: tuple[Path, str, str]) -> list[Modelled]:
     """All kernels of a bundle on one target."""
     folder, model, target = task
-    bundle = read(folder)
+    bundle = open_bundle(folder)
     sizes = hint_bindings(bundle.manifest.symbols)
     found = []
     begin = time.process_time()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import UserError
 from tests.support.families import attention, convolution, linear, rows
 
 FILE = Path(__file__).with_name("shapes.toml")

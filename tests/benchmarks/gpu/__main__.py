@@ -33,12 +33,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Results
 from scheduler.runtime import cuda
-from scheduler.runtime.device import Absent
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.device import AbsentDevice
+from scheduler.runtime.lock import lock_device
 from scheduler.runtime.nvml import Monitor
 from scheduler.tuning.budget import parse_seconds
 from tests.benchmarks.gpu.compilers import NONE, c_compiler
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     monitor = Monitor(device.info.attributes["pci"])
     with (
         tempfile.TemporaryDirectory() as folder,
-        exclusive(device.info.id, Path(tempfile.gettempdir(), "kiln-locks")),
+        lock_device(device.info.id, Path(tempfile.gettempdir(), "kiln-locks")),
     ):
         found = None if options.no_compile else c_compiler(os.environ, Path(folder))
         if found is not None:
@@ -87,7 +87,7 @@ def missing() -> str:
     if importlib.util.find_spec("torch") is None:
         return "torch is not installed"
     found = cuda.DEVICES.probe()
-    if absent := next((one for one in found if isinstance(one, Absent)), None):
+    if absent := next((one for one in found if isinstance(one, AbsentDevice)), None):
         return f"no NVIDIA GPU: {absent.reason}"
     import torch
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import platform
 from datetime import UTC, datetime
 
 from scheduler.build.model import AbsentToolchain
-from scheduler.build.toolchains import Search, find_for
+from scheduler.build.toolchains import Search, find_target_toolchains
 from scheduler.results.origin import kiln_commit
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.nvml import Monitor
@@ -34,7 +34,9 @@ def place_of(
     """Those that hang on the machine and on what is measured."""
     compilers = [
         f"{one.name} ({one.version})"
-        for one in find_for(find(info.target), Search(path=os.environ.get("PATH", "")))
+        for one in find_target_toolchains(
+            find(info.target), Search(path=os.environ.get("PATH", ""))
+        )
         if not isinstance(one, AbsentToolchain)
     ]
     torchs = ", ".join(f"{name} {_version(name)}" for name in ("torch", "triton", "numpy"))

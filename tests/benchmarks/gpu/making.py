@@ -15,17 +15,22 @@ import torch
 
 from scheduler import pipeline
 from scheduler.build.cache import CodeCache
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.recipe import library_of
-from scheduler.build.toolchains import Found, Search, find_for, preferred
+from scheduler.build.toolchains import (
+    Search,
+    ToolchainResult,
+    find_target_toolchains,
+    pick_toolchain,
+)
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, hint_bindings
 from scheduler.ir.graph import InputKind
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import UserError
 from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
@@ -49,13 +54,13 @@ class Shop:
         return find(self.target_name)
 
     @cached_property
-    def _compilers(self) -> tuple[Found, ...]:
+    def _compilers(self) -> tuple[ToolchainResult, ...]:
         search = Search(path=os.environ.get("PATH", ""), cache=self.cache)
-        return find_for(self.target, search)
+        return find_target_toolchains(self.target, search)
 
     def compiler(self, target: Target, source_file: str = "", /) -> Toolchain:
         """The best that is here for such sources. Raises ``UserError`` where there is none."""
-        return preferred(self._compilers, target, source_file)
+        return pick_toolchain(self._compilers, target, source_file)
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,9 @@ def mixed(
 def tuned(plan: Schedule, shop: Shop, device: DeviceInfo, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
     problems = _problems(plan, shop)
-    pool = LocalCompilePool(shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT)
+    pool = LocalCompilePool(
+        shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT_FLAGS
+    )
     meter = Meter(Budget(seconds * len(problems)))
     found = tune(plan, problems, device, pool, meter, SearchOptions())
     return _chooser(plan, shop, found.configs)

@@ -13,8 +13,8 @@ import torch
 
 from scheduler import pipeline
 from scheduler.codegen.cutedsl.scheduling import SOURCE_FILE
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import UserError
 from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.nvml import Monitor

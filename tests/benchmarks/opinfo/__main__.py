@@ -38,7 +38,7 @@ from typing import TextIO
 import torch
 
 from scheduler.build.cache import CodeCache
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.lowering.ops.table import catalogue
 from tests.benchmarks.opinfo import report
 from tests.benchmarks.opinfo.database import DTYPES, database
@@ -69,7 +69,7 @@ def _judged(options: argparse.Namespace, cache: Path, out: TextIO) -> list[Verdi
     tasks = every[options.shard[0] :: options.shard[1]]
     say(f"{len(tasks)} tasks, {options.jobs} processes, level {options.level.name.lower()}")
     if options.level is Level.KERNELS:
-        bundled(CodeCache(cache))
+        bundled_clang(CodeCache(cache))
     tools = Tools(options.level, cache, flags=options.flags, decompose=options.decompose)
     start = last = time.monotonic()
     found: list[Verdict] = []

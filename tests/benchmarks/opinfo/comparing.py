@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from scheduler.benchmark.problem import node_tolerance
+from scheduler.benchmark.case_builder import node_tolerance
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.fusion.nodes import Schedule
 from tests.benchmarks.opinfo.database import as_array, parts_of

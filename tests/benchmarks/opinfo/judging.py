@@ -18,11 +18,11 @@ import torch
 from scheduler import pipeline, reference
 from scheduler.build.cache import CodeCache
 from scheduler.build.flags import parse_flags
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Extern, Lowered
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
 from scheduler.lowering.ops import named_reasons, resolve_op
-from scheduler.outcome import UserError
 from scheduler.targets import find as find_target
 from tests.benchmarks.opinfo.comparing import (
     EXACT,

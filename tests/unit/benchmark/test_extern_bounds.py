@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.benchmark.gate import compare
+from scheduler.benchmark.gate import compare_output
 from scheduler.benchmark.verification import graph_tolerance
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
@@ -23,5 +23,5 @@ def test_an_extern_alone_may_round_to_its_buffer(dtype: DType) -> None:
     assert [one.kind.value for one in plan.nodes] == ["extern"]
     bound = graph_tolerance(plan, {})
     exact = np.random.default_rng(0).standard_normal((5, 5))
-    assert compare(round_to_dtype(exact, dtype), exact, bound, "y").passed
-    assert not compare(exact * (1 + 20 * dtype.eps), exact, bound, "y").passed
+    assert compare_output(round_to_dtype(exact, dtype), exact, bound, "y").passed
+    assert not compare_output(exact * (1 + 20 * dtype.eps), exact, bound, "y").passed

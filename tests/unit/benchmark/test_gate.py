@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.gate import check_outputs, compare
+from scheduler.benchmark.gate import check_outputs, compare_output
 from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer, from_storage, to_storage
@@ -33,7 +33,7 @@ def test_a_sum_in_float32_rounded_once_is_within_the_bound(k: int, dtype: DType,
         summed += np.outer(a[:, i], b[i]).astype(np.float32)
     out = BoundBuffer("c", dtype, (4, 4), (4, 1))
     got = from_storage(to_storage(summed, out), out)
-    found = compare(got, a @ b, kernel_tolerance(dtype, DType.F32, k), "c")
+    found = compare_output(got, a @ b, kernel_tolerance(dtype, DType.F32, k), "c")
     assert found.passed, found
 
 
@@ -41,7 +41,7 @@ def test_a_sum_in_float32_rounded_once_is_within_the_bound(k: int, dtype: DType,
 def test_one_forgotten_product_does_not_pass(dtype: DType) -> None:
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((64, 256)), rng.standard_normal((256, 64))
-    found = compare(a[:, 1:] @ b[1:], a @ b, kernel_tolerance(dtype, DType.F32, 256), "c")
+    found = compare_output(a[:, 1:] @ b[1:], a @ b, kernel_tolerance(dtype, DType.F32, 256), "c")
     assert not found.passed
     assert found.ratio > 10
 
@@ -50,20 +50,22 @@ def test_a_forgotten_element_stays_nan_and_fails() -> None:
     expected = np.ones((4, 4))
     got = expected.copy()
     got[2, 3] = np.nan
-    assert not compare(got, expected, LOOSE, "c").passed
+    assert not compare_output(got, expected, LOOSE, "c").passed
 
 
 def test_nan_and_infinity_must_stand_where_the_reference_has_them() -> None:
     expected = np.array([np.nan, np.inf, -np.inf, 1.0])
-    assert compare(expected.copy(), expected, LOOSE, "c").passed
-    assert not compare(np.array([np.nan, -np.inf, -np.inf, 1.0]), expected, LOOSE, "c").passed
-    assert not compare(np.array([0.0, np.inf, -np.inf, 1.0]), expected, LOOSE, "c").passed
+    assert compare_output(expected.copy(), expected, LOOSE, "c").passed
+    assert not compare_output(
+        np.array([np.nan, -np.inf, -np.inf, 1.0]), expected, LOOSE, "c"
+    ).passed
+    assert not compare_output(np.array([0.0, np.inf, -np.inf, 1.0]), expected, LOOSE, "c").passed
 
 
 def test_integers_must_be_equal() -> None:
     expected = np.arange(6)
-    assert compare(expected.copy(), expected, Tolerance(0, 0), "i").passed
-    found = compare(expected + (expected == 3), expected, Tolerance(0, 0), "i")
+    assert compare_output(expected.copy(), expected, Tolerance(0, 0), "i").passed
+    found = compare_output(expected + (expected == 3), expected, Tolerance(0, 0), "i")
     assert not found.passed
     assert "1 of 6" in found.detail
 
@@ -73,7 +75,7 @@ def test_the_worst_element_is_named() -> None:
     expected[0, 0] = 1.0
     got = expected.copy()
     got[1, 4] = 0.5
-    assert "out[1, 4] is 0.5" in compare(got, expected, LOOSE, "out").detail
+    assert "out[1, 4] is 0.5" in compare_output(got, expected, LOOSE, "out").detail
 
 
 def test_a_right_result_that_wrote_elsewhere_fails() -> None:
@@ -88,4 +90,4 @@ def test_a_right_result_that_wrote_elsewhere_fails() -> None:
 
 
 def test_an_empty_output_passes() -> None:
-    assert compare(np.zeros((0, 4)), np.zeros((0, 4)), LOOSE, "c").passed
+    assert compare_output(np.zeros((0, 4)), np.zeros((0, 4)), LOOSE, "c").passed

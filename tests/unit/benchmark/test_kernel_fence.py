@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from scheduler import fence
+from scheduler import sandbox
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.tolerance import Tolerance
@@ -25,7 +25,7 @@ from tests.unit.benchmark.hostile_kernels import ATTACKS, source
 GIB = 1 << 30
 
 pytestmark = pytest.mark.skipif(
-    bool(fence.in_force().missing), reason="this machine does not offer the whole fence"
+    bool(sandbox.in_force().missing), reason="this machine does not offer the whole fence"
 )
 
 

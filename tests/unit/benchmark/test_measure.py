@@ -14,32 +14,32 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
+from scheduler.benchmark.child_process import WorkerLostError
 from scheduler.benchmark.measure import (
     MAX_KILLS,
     Bench,
     Limits,
     Outcome,
-    check,
-    interrupted_by,
+    check_candidate,
+    interrupt_on_cancel,
     sampler,
     summarise,
     wrong_result,
 )
 from scheduler.benchmark.measurement import Measurement
-from scheduler.benchmark.protocol import TimingPlan
+from scheduler.benchmark.timing import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.benchmark.worker import BenchmarkWorker
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
-from scheduler.outcome import Rejected, Stage
+from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.targets import find
 from scheduler.tuning.halving import screen
 
@@ -122,7 +122,7 @@ def outcomes(case: Case, libraries: dict[str, str], *names: str) -> dict[str, Ou
 def outcome(bench: Bench, candidate: BuiltCandidate) -> Outcome:
     """What becomes of one kernel, as in a tuner's first look."""
     limits = SHORT if candidate.key == "hangs" else LIMITS
-    found = check(bench, candidate, limits)
+    found = check_candidate(bench, candidate, limits)
     if isinstance(found, Rejected):
         return found
     if not found.passed:
@@ -190,13 +190,13 @@ def test_cancelling_ends_a_kernel_that_hangs_and_nothing_more_is_begun(
     case.save(tmp_path)
     with (
         Bench("cpu", patient, cancellation) as bench,
-        interrupted_by(cancellation, bench),
+        interrupt_on_cancel(cancellation, bench),
     ):
         bench.use(tmp_path)
         threading.Timer(0.5, cancellation.cancel).start()
         for name in ("hangs", "good"):
             with pytest.raises(Cancelled):
-                check(bench, candidate(name, libraries), patient)
+                check_candidate(bench, candidate(name, libraries), patient)
 
 
 @pytest.mark.parametrize("kills", [1, MAX_KILLS - 1, MAX_KILLS])
@@ -217,10 +217,10 @@ def test_a_process_that_somebody_else_ended_says_nothing_of_the_candidate(
         return "answer"
 
     if kills < MAX_KILLS:
-        assert bench._guarded(step) == "answer"
+        assert bench._with_retries(step) == "answer"
     else:
         with pytest.raises(WorkerLostError, match=f"killed by SIGKILL, {MAX_KILLS} times"):
-            bench._guarded(step)
+            bench._with_retries(step)
 
 
 def test_a_killed_process_is_told_from_one_that_crashed() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.gate import check_outputs, compare
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.gate import check_outputs, compare_output
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
@@ -72,7 +72,7 @@ def test_what_leaves_the_range_of_its_type_is_infinite_in_it(dtype: DType, end: 
     bound = Tolerance(1e-3, 1e-6)
 
     def passes(*got: float) -> bool:
-        return compare(np.array(got), expected, bound, "y", dtype=dtype).passed
+        return compare_output(np.array(got), expected, bound, "y", dtype=dtype).passed
 
     assert passes(1.0, np.inf, -np.inf, 0.9999 * end)
     assert passes(1.0, np.inf, -np.inf, np.inf), "so near to the end of the range either is right"
@@ -80,5 +80,5 @@ def test_what_leaves_the_range_of_its_type_is_infinite_in_it(dtype: DType, end: 
     assert not passes(1.0, 0.99 * end, -np.inf, 0.9999 * end)
     assert not passes(np.inf, np.inf, -np.inf, 0.9999 * end)
     assert not passes(1.0, np.nan, -np.inf, 0.9999 * end)
-    found = compare(np.array([1.01, np.inf]), expected[:2], bound, "y", dtype=dtype)
+    found = compare_output(np.array([1.01, np.inf]), expected[:2], bound, "y", dtype=dtype)
     assert not found.passed, "what overflows sets no scale"

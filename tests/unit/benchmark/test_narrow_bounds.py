@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scheduler.benchmark.case import Case
+from scheduler.benchmark.case_builder import make_case
 from scheduler.benchmark.gate import check_outputs
-from scheduler.benchmark.problem import make_case
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import from_storage_native, to_storage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.benchmark.protocol import Samples, TimingPlan
+from scheduler.benchmark.timing import Samples, TimingPlan
 from scheduler.runtime.device import Timing
 
 PLAN = TimingPlan(min_samples=3, max_samples=5, min_sample_ns=100.0, budget_s=1e-6)

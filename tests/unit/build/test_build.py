@@ -19,10 +19,10 @@ from scheduler.build.compile import build
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags, parse_flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Limits
 from scheduler.build.recipe import recipe_of
-from scheduler.build.rocm import bundle_format
-from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.build.rocm import offload_bundle
+from scheduler.errors import Rejected, Stage, UserError
+from scheduler.sandbox.process import Limits
 from scheduler.targets import amd
 from tests.support.caches import empty_cache
 from tests.unit.build.sources import ADD, GEMM
@@ -49,7 +49,7 @@ def test_a_gpu_build_is_one_code_object_in_a_library_that_needs_only_the_hip_run
     code = (result.directory / "kernel.hsaco").read_bytes()
     library = (result.directory / "kernel.so").read_bytes()
     assert result.code_digest == hashlib.sha256(code).hexdigest()
-    assert bundle_format.pack({name: code}) in library
+    assert offload_bundle.pack({name: code}) in library
     assert f"-mcpu={name}" not in result.log
     symbols = dynamic_symbols(library)
     assert "add_one" in symbols.defined
@@ -225,11 +225,11 @@ def test_a_full_cache_says_so(
 
 def test_a_bundle_unpacks_to_what_was_packed() -> None:
     objects = {"gfx942": b"one" * 5000, "gfx1100": b"", "gfx90a:xnack-": b"\0" * 4096}
-    packed = bundle_format.pack(objects)
-    assert bundle_format.unpack(packed) == objects
+    packed = offload_bundle.pack(objects)
+    assert offload_bundle.unpack(packed) == objects
     for cut in (0, 10, 40, len(packed) - 1):
         with pytest.raises(UserError, match="offload bundle"):
-            bundle_format.unpack(packed[:cut])
+            offload_bundle.unpack(packed[:cut])
 
 
 def test_the_gemm_uses_matrix_cores_and_spills_nothing(

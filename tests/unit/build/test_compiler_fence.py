@@ -11,7 +11,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.outcome import Rejected
+from scheduler.errors import Rejected
 from tests.unit.build.sources import ADD
 
 SECRET = "kept_by_somebody_else"

@@ -13,16 +13,16 @@ from scheduler.build.compile import build
 from scheduler.build.cutedsl.toolchains import RUNTIME, CuteDSLToolchain
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Limits
-from scheduler.build.recipe import builds, library_of, recipe_of
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.recipe import can_build, library_of, recipe_of
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.errors import Rejected, UserError
 from scheduler.isa.reader import reader_of
-from scheduler.outcome import Rejected, UserError
 from scheduler.runtime import cuda
 from scheduler.runtime.cuda import open_library
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.library import ExportedKernel, Library
+from scheduler.sandbox.process import Limits
 from scheduler.targets import find
 from tests.support.cutedsl_sources import ADD, TWO, named
 
@@ -31,7 +31,7 @@ SM_90 = find("sm_90")
 
 @pytest.fixture
 def toolchain() -> Toolchain:
-    return preferred(find_for(SM_90, Search()), SM_90, SOURCE_FILE)
+    return pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
 
 
 def built(source: str, toolchain: Toolchain, cache: CodeCache) -> Build | Rejected:
@@ -151,10 +151,10 @@ def test_a_source_that_takes_too_long_is_stopped(toolchain: Toolchain, cache: Co
 
 
 def test_each_compiler_builds_sources_of_its_own_language() -> None:
-    found = find_for(SM_90, Search())
-    assert isinstance(preferred(found, SM_90, SOURCE_FILE), CuteDSLToolchain)
-    assert not isinstance(preferred(found, SM_90), CuteDSLToolchain)
-    assert builds(SM_90, SOURCE_FILE) and not builds(find("gfx942"), SOURCE_FILE)
+    found = find_target_toolchains(SM_90, Search())
+    assert isinstance(pick_toolchain(found, SM_90, SOURCE_FILE), CuteDSLToolchain)
+    assert not isinstance(pick_toolchain(found, SM_90), CuteDSLToolchain)
+    assert can_build(SM_90, SOURCE_FILE) and not can_build(find("gfx942"), SOURCE_FILE)
     with pytest.raises(UserError, match=r"nothing builds source\.py for gfx942"):
         recipe_of(find("gfx942"), SOURCE_FILE)
 
@@ -169,8 +169,8 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(metadata, "version", version)
     with pytest.raises(UserError, match=r"is not installed: pip install 'kiln\[cutedsl\]'"):
-        preferred(find_for(SM_90, Search()), SM_90, SOURCE_FILE)
-    assert preferred(find_for(SM_90, Search()), SM_90)
+        pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
+    assert pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90)
 
 
 def test_its_library_opens_with_the_packages_runtime_and_checks_what_it_is_given(

@@ -17,7 +17,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.places import HEADERS
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of

@@ -13,12 +13,12 @@ import pytest
 from scheduler import targets
 from scheduler.build import includes
 from scheduler.build.cuda.toolchains import cuda_compilers
-from scheduler.build.flags import DEFAULT
-from scheduler.build.includes import included, included_digest
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.build.includes import included_digest, included_headers
 from scheduler.build.library_recipe import LibraryRecipe
 from scheduler.build.model import Toolchain
-from scheduler.build.places import HEADERS
 from scheduler.build.recipe import recipe_of
+from scheduler.build.sandbox_paths import HEADERS
 from scheduler.build.toolchains import Search
 from tests.support.caches import KEPT
 
@@ -47,7 +47,9 @@ def test_what_the_preprocessor_reads_is_found(
     for header in COMMON:
         source = f"#include <hip/hip_runtime.h>\n#include <kiln/{header}>\n"
         read = headers_read(source, target, toolchain, tmp_path / header)
-        found = {file.relative_to(HEADERS) for file in included(source, recipe.header_folders)}
+        found = {
+            file.relative_to(HEADERS) for file in included_headers(source, recipe.header_folders)
+        }
         assert Path("common", "kiln", header) in read
         assert read <= found, header
         assert len(found) <= len(read) + 4, header
@@ -94,7 +96,9 @@ def headers_read(source: str, target: str, toolchain: Toolchain, work: Path) -> 
     work.mkdir()
     (work / recipe.source_file).write_text(source)
     recipe.prepare(work, toolchain)
-    command = recipe.steps(targets.find(target), _for(target, toolchain), DEFAULT, "go")[0].command
+    command = recipe.steps(targets.find(target), _for(target, toolchain), DEFAULT_FLAGS, "go")[
+        0
+    ].command
     options = [word for word in command if word not in ("-S", "-c")]
     options[options.index("-o") + 1] = "preprocessed"
     subprocess.run([*options, "-E"], cwd=work, check=True)

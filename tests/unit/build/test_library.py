@@ -11,10 +11,10 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.places import places
-from scheduler.build.process import Limits, run
-from scheduler.build.rocm.bundle_format import unpack
 from scheduler.build.rocm.commands import host_compiler
+from scheduler.build.rocm.offload_bundle import unpack
+from scheduler.build.sandbox_paths import places
+from scheduler.sandbox.process import Limits, run
 from tests.unit.build.sources import ADD
 
 RUNTIME = r"""

@@ -13,25 +13,25 @@ import pytest
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.parallel import Progress, Request, build_all
-from scheduler.build.process import Cancellation, Cancelled, Limits, run
-from scheduler.fence import Fence
-from scheduler.fence.model import SYSTEM_LIBRARIES
-from scheduler.outcome import Rejected
+from scheduler.build.parallel import BuildProgress, BuildRequest, build_all
+from scheduler.errors import Rejected
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.model import SYSTEM_LIBRARIES
+from scheduler.sandbox.process import Cancellation, Cancelled, Limits, run
 from tests.unit.build.sources import ADD
 
 
-def request(toolchain: Toolchain, number: int) -> Request:
+def request(toolchain: Toolchain, number: int) -> BuildRequest:
     source = ADD.replace("1.0f", f"{number}.0f")
-    return Request(source, "add_one", targets.find("gfx942"), toolchain)
+    return BuildRequest(source, "add_one", targets.find("gfx942"), toolchain)
 
 
 def test_results_come_in_order_and_equal_requests_are_compiled_once(
     toolchain: Toolchain, cache: CodeCache
 ) -> None:
-    bad = Request("nonsense", "x", targets.find("gfx942"), toolchain)
+    bad = BuildRequest("nonsense", "x", targets.find("gfx942"), toolchain)
     requests = [request(toolchain, n) for n in (3, 1, 2, 1)] + [bad]
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     results = build_all(requests, cache, workers=2, on_progress=seen.append)
     assert isinstance(results[4], Rejected)
     digests = [each.source_digest for each in results if isinstance(each, Build)]
@@ -43,7 +43,7 @@ def test_results_come_in_order_and_equal_requests_are_compiled_once(
 
 
 def test_what_progress_raises_stops_the_rest(toolchain: Toolchain, cache: CodeCache) -> None:
-    def stop(_: Progress) -> None:
+    def stop(_: BuildProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -64,10 +64,10 @@ def test_what_a_killed_process_left_is_removed_a_day_later(
     assert [each.name for each in (cache.root / "tmp").iterdir()] == ["new"]
 
 
-def small_programs(folder: Path) -> Fence:
+def small_programs(folder: Path) -> Sandbox:
     """A fence around the machine's small programs, which work in this folder."""
     programs = (Path("/bin"), Path("/usr/bin"))
-    return Fence(write=(folder,), execute=(*programs, *SYSTEM_LIBRARIES))
+    return Sandbox(write=(folder,), execute=(*programs, *SYSTEM_LIBRARIES))
 
 
 def test_cancelling_ends_a_running_process_and_its_children(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.build.process import Limits, run
-from scheduler.fence import Fence
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.process import Limits, run
 
 SHELL = Path("/bin/sh")
 
@@ -28,6 +28,6 @@ def test_an_end_from_outside_is_told_from_a_crash(
     tmp_path: Path, script: str, interrupted: bool
 ) -> None:
     libraries = tuple(Path(one) for one in ("/usr", "/lib", "/lib64") if Path(one).exists())
-    places = Fence(write=(tmp_path,), execute=(SHELL.resolve(), *libraries))
+    places = Sandbox(write=(tmp_path,), execute=(SHELL.resolve(), *libraries))
     done = run((str(SHELL), "-c", script), tmp_path, {}, Limits(), None, places=places)
     assert done.interrupted == interrupted, done

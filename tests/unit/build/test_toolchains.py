@@ -11,8 +11,8 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import AbsentToolchain, Build, Toolchain
-from scheduler.build.toolchains import Search, bundled, clang_compilers, preferred
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, bundled_clang, clang_compilers, pick_toolchain
+from scheduler.errors import UserError
 from scheduler.targets import amd
 from tests.unit.build.sources import ADD
 
@@ -48,7 +48,7 @@ def test_nothing_but_the_bundled_compiler() -> None:
     assert reason(system) == "no clang++ in PATH"
     assert present(own).version == "clang 22.1.8"
     for target in (*amd.TARGETS, *amd.EMULATIONS):
-        assert preferred((rocm, own, system), target) == own
+        assert pick_toolchain((rocm, own, system), target) == own
 
 
 @pytest.mark.parametrize("folder", ["llvm/bin", "lib/llvm/bin", "bin"])
@@ -61,8 +61,8 @@ def test_rocm_is_found_and_preferred_for_gpus(folder: str, tmp_path: Path) -> No
     assert rocm.version == AMD_VERSION
     assert rocm.clang == (str(rocm_path / folder / "amdclang++"),)
     assert rocm.linker == (str(rocm_path / folder / "ld.lld"),)
-    assert preferred(everything, targets.find("gfx942")) == rocm
-    assert preferred(everything, targets.find("cpu")).name == "bundled"
+    assert pick_toolchain(everything, targets.find("gfx942")) == rocm
+    assert pick_toolchain(everything, targets.find("cpu")).name == "bundled"
 
 
 def test_rocm_is_found_in_path(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_an_installed_clang_builds_what_the_bundled_one_builds(
     tmp_path: Path, cache: CodeCache
 ) -> None:
     """The same compiler behind the names of an installation, which finds its own headers."""
-    own = bundled(cache)
+    own = bundled_clang(cache)
     headers = f"-Xclang -internal-isystem -Xclang {own.builtin_headers}"
     for name, command in (("clang++", f"clang {headers}"), ("ld.lld", "ld.lld")):
         driver(tmp_path, name, "")
@@ -158,10 +158,10 @@ def test_two_installations_have_different_digests_and_the_bundled_one_is_the_sam
         driver(tmp_path / name / "bin", "ld.lld", "LLD 19")
         digests.add(present(found(Search(rocm_path=tmp_path / name), "rocm")).path_digest)
     assert len(digests) == 2
-    assert bundled().path_digest == bundled(CodeCache(tmp_path / "cache")).path_digest
+    assert bundled_clang().path_digest == bundled_clang(CodeCache(tmp_path / "cache")).path_digest
 
 
 def test_without_any_compiler_the_reasons_are_reported() -> None:
     absent = (AbsentToolchain("rocm", "no amdclang++ in PATH"),)
     with pytest.raises(UserError, match=r"gfx942 \(rocm: no amdclang\+\+ in PATH\)"):
-        preferred(absent, targets.find("gfx942"))
+        pick_toolchain(absent, targets.find("gfx942"))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from scheduler import pipeline
-from scheduler.benchmark.verification import plan_of, run_once
-from scheduler.bundle.reader import read
-from scheduler.outcome import UserError
+from scheduler.benchmark.verification import rebuild_schedule, run_once
+from scheduler.bundle.reader import open_bundle
+from scheduler.errors import UserError
 from scheduler.runtime.devices import open_device
 from tests.support.exported_kernels import bundle_of
 from tests.unit.torch_export import as_module, export
@@ -51,8 +51,8 @@ def test_it_raises_where_torch_raises(name: str, tmp_path: Path) -> None:
     example = (torch.tensor(INPUTS[0]),)
     program, graph = export(as_module(MODELS[name]), example, tmp_path)
     bundle_of(graph, tmp_path / "bundle")
-    bundle = read(tmp_path / "bundle")
-    module, plan = program.module(), plan_of(bundle)
+    bundle = open_bundle(tmp_path / "bundle")
+    module, plan = program.module(), rebuild_schedule(bundle)
     (name_of_input,) = (each.name for each in graph.inputs)
     raised = 0
     for values in INPUTS:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.benchmark.verification import plan_of, verify
-from scheduler.bundle.reader import read
+from scheduler.benchmark.verification import rebuild_schedule, verify
+from scheduler.bundle.reader import open_bundle
 from scheduler.commands.main import main
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support.exported_kernels import bundle_of
 from tests.unit.torch_export import export
 
@@ -95,7 +95,7 @@ def test_the_wrapper_saves_values_and_prints_constants(folder: Path, tmp_path: P
 
 
 def test_verify_compares_sizes_and_inputs_among_the_outputs(folder: Path) -> None:
-    bundle = read(folder / "bundle")
+    bundle = open_bundle(folder / "bundle")
     found = verify(bundle, "cpu", dict.fromkeys(bundle.manifest.symbols, 5))
     assert [one for one in found if not one.passed] == []
 
@@ -106,7 +106,7 @@ def test_verify_rejects_a_manifest_with_other_constants(folder: Path, tmp_path: 
     (tmp_path / "manifest.json").write_text(json.dumps(data))
     (tmp_path / "graph.json").write_bytes((folder / "bundle" / "graph.json").read_bytes())
     with pytest.raises(UserError, match="other constants than the graph returns"):
-        plan_of(read(tmp_path))
+        rebuild_schedule(open_bundle(tmp_path))
 
 
 def test_run_says_which_outputs_are_constants(

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from scheduler import pipeline
-from scheduler.benchmark.graph_run import run_fenced
+from scheduler.benchmark.graph_run import run_sandboxed
 from scheduler.benchmark.verification import verify
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.bundle import reader, writer
+from scheduler.errors import UserError
 from scheduler.ir.bindings import check_backed, hint_bindings
 from scheduler.ir.index.functions import is_unbacked
-from scheduler.outcome import UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
 
@@ -41,11 +41,11 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> reader.Bundle:
     _, graph = export(as_module(model), args, folder)
     plan = pipeline.schedule(pipeline.lower(graph))
     made = pipeline.generate(plan, [find("cpu")])
-    toolchain = bundled(KEPT)
+    toolchain = bundled_clang(KEPT)
     results = pipeline.build_kernels(made.kernels, [find("cpu")], lambda *_: toolchain, KEPT)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     writer.write(folder / "out", plan, made.manifest(), made.kernels, builds)
-    return reader.read(folder / "out")
+    return reader.open_bundle(folder / "out")
 
 
 def inputs(bundle: reader.Bundle, t: list[int], above: int) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def inputs(bundle: reader.Bundle, t: list[int], above: int) -> dict[str, Any]:
 def test_it_gives_what_torch_gives(bundle: reader.Bundle, above: int, tmp_path: Path) -> None:
     values = inputs(bundle, [5, above], above)
     sizes = hint_bindings(bundle.manifest.symbols)
-    got = run_fenced(bundle, "cpu", "cpu", sizes, values)
+    got = run_sandboxed(bundle, "cpu", "cpu", sizes, values)
     expected = model(*(torch.from_numpy(value) for value in values.values()))
     for name, tensor in zip(bundle.manifest.outputs, expected, strict=True):
         np.testing.assert_allclose(got.values[name], tensor.numpy(), rtol=1e-5, atol=1e-6)
@@ -100,7 +100,7 @@ def test_a_size_that_the_model_does_not_take_is_one_clear_line(
     values = inputs(bundle, [40, 10], 1)
     says = "which depends on data, is 50"
     with pytest.raises(UserError, match=says):
-        run_fenced(bundle, "cpu", "cpu", hint_bindings(bundle.manifest.symbols), values)
+        run_sandboxed(bundle, "cpu", "cpu", hint_bindings(bundle.manifest.symbols), values)
     np.savez(tmp_path / "in.npz", **values)
     command = [sys.executable, str(bundle.folder / "wrapper.py"), "--inputs"]
     done = subprocess.run(

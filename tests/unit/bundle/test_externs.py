@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scheduler.build.flags import Flags
+from scheduler.errors import UserError
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref
-from scheduler.outcome import UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
 from tests.support.models_as_kernels import compile_all, prepare, run

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.bundle import writer
 from scheduler.codegen import bundle_paths
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support.hostile import NAMES
 
 OURS = {"schema": 1, "graph": {"name": "m", "digest": "0" * 64, "symbols": {}}}

@@ -19,6 +19,7 @@ from scheduler.bundle.manifest import Manifest
 from scheduler.bundle.reader import Bundle
 from scheduler.bundle.writer import wrapper_of
 from scheduler.commands.run import read_inputs
+from scheduler.errors import UserError
 from scheduler.frontends.guards import read_guards
 from scheduler.ir.bindings import (
     SizeSource,
@@ -31,7 +32,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo, TensorMeta
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json
-from scheduler.outcome import UserError
 from scheduler.targets import find
 from tests.unit.torch_export import export
 

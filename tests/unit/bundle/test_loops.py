@@ -14,14 +14,14 @@ import pytest
 
 from scheduler import pipeline
 from scheduler.benchmark import verification
-from scheduler.benchmark.graph_run import run_fenced
-from scheduler.benchmark.verification import plan_of, run_once, verify
+from scheduler.benchmark.graph_run import run_sandboxed
+from scheduler.benchmark.verification import rebuild_schedule, run_once, verify
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
-from scheduler.bundle import looping, reader, writer
+from scheduler.build.toolchains import bundled_clang
+from scheduler.bundle import loop_state, reader, writer
+from scheduler.errors import UserError
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.reference import higher_order as reference
-from scheduler.outcome import UserError
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from tests.support.caches import KEPT
@@ -141,7 +141,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     program, graph = export(module, args, folder, **options)
     plan = pipeline.schedule(pipeline.lower(graph))
     generated = pipeline.generate(plan, [find("cpu")])
-    toolchain = bundled(KEPT)
+    toolchain = bundled_clang(KEPT)
     results = pipeline.build_kernels(generated.kernels, [find("cpu")], lambda *_: toolchain, KEPT)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     writer.write(folder / "out", plan, generated.manifest(), generated.kernels, builds)
@@ -149,7 +149,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with torch.no_grad():
         expected = module(*args)
     listed = tuple(expected) if isinstance(expected, tuple | list) else (expected,)
-    return Made(module, values, listed, reader.read(folder / "out"))
+    return Made(module, values, listed, reader.open_bundle(folder / "out"))
 
 
 def _single(value: Any) -> Any:
@@ -164,7 +164,7 @@ def test_what_has_no_kernel_runs_in_each_step(made: Made) -> None:
     assert extern.op.startswith("aten._linalg_solve_ex") or extern.op.startswith("aten.linalg")
     assert loop.begin[0] <= extern.position <= loop.end[0]
     assert (loop.begin[1], loop.end[1]) == (0, 1)
-    got = run_fenced(made.bundle, "cpu", "cpu", {}, made.values)
+    got = run_sandboxed(made.bundle, "cpu", "cpu", {}, made.values)
     (name,) = manifest.outputs
     np.testing.assert_allclose(got.values[name], made.expected[0].numpy(), rtol=1e-4, atol=1e-5)
     assert all(one.passed for one in verify(made.bundle, "cpu", {}))
@@ -191,7 +191,7 @@ def test_all_of_a_loop_is_kernels(made: Made) -> None:
 @pytest.mark.long(but=3)
 @pytest.mark.full
 def test_it_gives_what_torch_gives(made: Made, tmp_path: Path) -> None:
-    got = run_fenced(
+    got = run_sandboxed(
         made.bundle, "cpu", "cpu", hint_bindings(made.bundle.manifest.symbols), made.values
     )
     for name, tensor in zip(made.bundle.manifest.outputs, made.expected, strict=True):
@@ -230,7 +230,7 @@ def test_as_many_steps_as_the_model_is_given(made: Made) -> None:
     for steps in (2, 333) if symbols else ():
         x = np.resize(made.values["x"], (steps, 3, 8))
         (symbol,) = symbols
-        got = run_fenced(made.bundle, "cpu", "cpu", {symbol: steps}, {**made.values, "x": x})
+        got = run_sandboxed(made.bundle, "cpu", "cpu", {symbol: steps}, {**made.values, "x": x})
         with torch.no_grad():
             expected = made.module(torch.from_numpy(x))
         for name, tensor in zip(made.bundle.manifest.outputs, expected, strict=True):
@@ -242,11 +242,11 @@ def test_a_loop_that_goes_on_is_ended_with_a_clear_line(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a run, by the wrapper, and by whoever compares with the reference."""
-    monkeypatch.setattr(looping, "MAX_ITERATIONS", 40)
+    monkeypatch.setattr(loop_state, "MAX_ITERATIONS", 40)
     monkeypatch.setattr(reference, "MAX_ITERATIONS", 40)
     values = {**made.values, "times": np.asarray(10**6)}
     with pytest.raises(UserError, match=r"while_loop\): at most 40 steps are run, and it goes on"):
-        run_once(made.bundle, plan_of(made.bundle), open_device("cpu"), {}, values)
+        run_once(made.bundle, rebuild_schedule(made.bundle), open_device("cpu"), {}, values)
     text = (made.bundle.folder / "wrapper.py").read_text()
     (made.bundle.folder / "short.py").write_text(
         text.replace("MAX_STEPS = 100000", "MAX_STEPS = 40")
@@ -279,4 +279,4 @@ def test_a_loop_that_says_what_cannot_be_is_refused(
     scalar = data["loops"][0]["carried"][0]["before"]
     (tmp_path / "manifest.json").write_text(json.dumps(data).replace("SCALAR", scalar))
     with pytest.raises(UserError, match=line):
-        reader.read(tmp_path)
+        reader.open_bundle(tmp_path)

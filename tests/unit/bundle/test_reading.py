@@ -16,7 +16,7 @@ from scheduler import pipeline, samples
 from scheduler.bundle import reader, writer
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.manifest import Manifest
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import find
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_written_is_read_and_fits_the_schema(folder: Path) -> None:
     data = json.loads((folder / "manifest.json").read_text())
     jsonschema.Draft202012Validator(SCHEMA).validate(data)
-    bundle = reader.read(folder)
+    bundle = reader.open_bundle(folder)
     assert bundle.manifest.to_json() == data
     assert Manifest.from_json(bundle.manifest.to_json()) == bundle.manifest
     assert bundle.graph.digest == bundle.manifest.graph_digest
@@ -128,7 +128,7 @@ def test_a_hostile_manifest_is_one_clear_line(name: str, folder: Path, tmp_path:
     damage(data)
     (tmp_path / "manifest.json").write_text(json.dumps(data))
     with pytest.raises(UserError) as error:
-        reader.read(tmp_path)
+        reader.open_bundle(tmp_path)
     assert said in str(error.value)
     assert len(str(error.value)) < 1000
 
@@ -139,7 +139,7 @@ def test_what_is_there_by_name_has_no_other_name(folder: Path, tmp_path: Path) -
     data["buffers"][key]["name"] = "../../elsewhere"
     next(iter(data["graph"]["symbols"].values()))["name"] = "x\nimport os"
     (tmp_path / "manifest.json").write_text(json.dumps(data))
-    read = reader.read(tmp_path).manifest
+    read = reader.open_bundle(tmp_path).manifest
     assert read.buffers[key].name == key
     assert all(name == info.name for name, info in read.symbols.items())
 
@@ -148,7 +148,7 @@ def test_what_is_there_by_name_has_no_other_name(folder: Path, tmp_path: Path) -
 def test_what_is_no_manifest_is_one_clear_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(UserError, match=r"manifest\.json"):
-        reader.read(tmp_path)
+        reader.open_bundle(tmp_path)
 
 
 def test_the_graph_of_another_model_is_rejected(folder: Path, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_graph_of_another_model_is_rejected(folder: Path, tmp_path: Path) ->
     graph["digest"] = "0" * 64
     (tmp_path / "graph.json").write_text(json.dumps(graph))
     with pytest.raises(UserError, match="another model"):
-        _ = reader.read(tmp_path).graph
+        _ = reader.open_bundle(tmp_path).graph
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,13 @@ def test_sizes_that_no_memory_has_are_rejected_before_anything_is_touched(
 
 
 def test_a_missing_build_says_how_to_make_it(folder: Path) -> None:
-    bundle = reader.read(folder)
+    bundle = reader.open_bundle(folder)
     with pytest.raises(UserError, match="compile the model for cpu too"):
         bundle.library(next(iter(bundle.manifest.kernels)), "cpu")
 
 
 def test_a_wrong_shape_is_reported_by_name(folder: Path) -> None:
-    bundle, device = reader.read(folder), CpuDevice(find("cpu"), 1)
+    bundle, device = reader.open_bundle(folder), CpuDevice(find("cpu"), 1)
     values = {name: np.zeros((1,)) for name in bundle.manifest.buffers}
     with (
         pytest.raises(UserError, match="must be"),
@@ -216,7 +216,7 @@ def test_what_is_written_back_is_an_output_that_is_there_into_an_input(
     data["mutations"] = [{"output": len(data["outputs"]) + behind, "input": name}]
     (tmp_path / "manifest.json").write_text(json.dumps(data))
     if not says:
-        assert reader.read(tmp_path).manifest.mutations[0].input == name
+        assert reader.open_bundle(tmp_path).manifest.mutations[0].input == name
         return
     with pytest.raises(UserError, match=f"{name} {says}"):
-        reader.read(tmp_path)
+        reader.open_bundle(tmp_path)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
@@ -36,7 +36,9 @@ def cutedsl_attention(*args: object, **kwargs: object) -> AttentionTemplate:
 def built(caller: TemplateCaller) -> Build:
     """A candidate's kernel, built as Kiln builds it."""
     (target,), kernel = SM_90, caller.kernel
-    toolchain = preferred(find_for(target, Search(cache=KEPT)), target, kernel.source_file)
+    toolchain = pick_toolchain(
+        find_target_toolchains(target, Search(cache=KEPT)), target, kernel.source_file
+    )
     made = build(
         kernel.source, kernel.name, target, toolchain, KEPT, source_file=kernel.source_file
     )

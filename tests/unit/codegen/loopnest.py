@@ -19,7 +19,7 @@ import sympy
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.node_builder import make_node
 from scheduler.fusion.nodes import SchedulerNode
@@ -31,7 +31,7 @@ from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.device import Device
-from scheduler.runtime.instructions import EmulatedKernel, InstructionsDevice
+from scheduler.runtime.isa_device import EmulatedKernel, IsaDevice
 from tests.support.caches import KEPT
 from tests.support.memory import contiguous, from_device, to_device
 
@@ -181,7 +181,7 @@ def extent(of: Buffer, bindings: Mapping[str, int]) -> int:
 
 def compiled(caller: TemplateCaller, target: str = "cpu") -> Build:
     made = build(
-        caller.kernel.source, caller.kernel.name, targets.find(target), bundled(KEPT), KEPT
+        caller.kernel.source, caller.kernel.name, targets.find(target), bundled_clang(KEPT), KEPT
     )
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}\n{caller.kernel.source}"
     return made
@@ -241,7 +241,7 @@ def _device(caller: TemplateCaller, made: Build, target: str) -> tuple[Path, Dev
     )
     library = Path(tempfile.mkdtemp()) / "kernel.json"
     library.write_text(emulated.to_json())
-    return library, InstructionsDevice(processor)
+    return library, IsaDevice(processor)
 
 
 def _read(device: Device, pointer: int, count: int, dtype: DType) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler import pipeline
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Search, find_for
+from scheduler.build.toolchains import Search, find_target_toolchains
 from scheduler.codegen.languages import language_of
 from scheduler.commands.main import main
 from scheduler.fusion.nodes import Schedule
@@ -60,7 +60,7 @@ def test_what_other_targets_cannot_run_does_not_serve(targets: tuple[str, ...]) 
 def test_the_command_compiles_each_kernel_in_its_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = find_for(find("sm_90"), Search(cache=KEPT))
+    known = find_target_toolchains(find("sm_90"), Search(cache=KEPT))
     if not any(isinstance(one, Toolchain) and one.name == "cutedsl" for one in known):
         pytest.skip("nothing here builds kernels in CuteDSL")
     out, model = tmp_path / "bundle", tmp_path / "model.pt2"

@@ -11,14 +11,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from scheduler.benchmark.gate import check_outputs, compare
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.case_builder import make_case
+from scheduler.benchmark.gate import check_outputs, compare_output
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.ir.storage import from_storage_native
-from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 from tests.support import cutedsl, cutedsl_gemm
 from tests.support.cutedsl_cases import BINDINGS, KINDS
@@ -67,7 +67,7 @@ def is_right(plan: Schedule, node: SchedulerNode, caller: TemplateCaller) -> boo
     got = cutedsl_gemm.run(caller, held, BINDINGS)
     for name, expected in case.expected.items():
         off, dtype = case.carried.get(name), case.buffers[name].dtype
-        check = compare(got[name], expected, case.tolerances[name], name, off, dtype=dtype)
+        check = compare_output(got[name], expected, case.tolerances[name], name, off, dtype=dtype)
         assert check.passed, (check, caller.kernel.source)
     return True
 

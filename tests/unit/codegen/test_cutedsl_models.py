@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from scheduler import pipeline
+from scheduler.benchmark.case_builder import make_case
 from scheduler.benchmark.gate import check_outputs
-from scheduler.benchmark.problem import make_case
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.ir.operations import GroupKind
 from tests.support import cutedsl

@@ -12,7 +12,7 @@ import pytest
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.ir.graph import SymbolInfo
@@ -117,7 +117,7 @@ def test_both_widths_build(target: str) -> None:
     kernels = turned(None).generate({"threads": 256, "vector": 1}).kernel, squares().kernel
     chosen = targets.find(target)
     for kernel in kernels:
-        toolchain = preferred(find_for(chosen, Search(cache=KEPT)), chosen)
+        toolchain = pick_toolchain(find_target_toolchains(chosen, Search(cache=KEPT)), chosen)
         assert isinstance(build(kernel.source, kernel.name, chosen, toolchain, KEPT), Build)
 
 

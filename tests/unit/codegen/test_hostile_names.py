@@ -14,9 +14,9 @@ from scheduler import pipeline, targets
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.codegen.names import size_names
 from scheduler.codegen.problem import problem_of
+from scheduler.errors import UserError
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.outcome import UserError
 from tests.support import exported
 from tests.support.cpp_code import code
 

@@ -11,7 +11,7 @@ import sympy
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.cpp import IndexPrinter
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
@@ -54,7 +54,7 @@ def test_compiled_expressions_give_what_python_gives(wide: bool) -> None:
             "}",
         ]
     )
-    made = build(source, "many", targets.find("cpu"), bundled(KEPT), KEPT)
+    made = build(source, "many", targets.find("cpu"), bundled_clang(KEPT), KEPT)
     assert isinstance(made, Build), made
     many = ctypes.CDLL(str(made.directory / "kernel.so")).many
     c_number = ctypes.c_int32 if wide else ctypes.c_int64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.case_builder import make_case
 from scheduler.build.flags import Flags
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType

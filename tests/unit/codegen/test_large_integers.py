@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
@@ -44,7 +44,7 @@ def agrees(
     options = {} if dynamic is None else {"dynamic_shapes": (dynamic,)}
     program, graph = export(module, args, folder, **options)
     prepared = prepare(graph, chosen)
-    library = compile_all([prepared], chosen, KEPT, DEFAULT)
+    library = compile_all([prepared], chosen, KEPT, DEFAULT_FLAGS)
     tensors = [
         (one.name, arg)
         for one, arg in zip(graph.inputs, given, strict=True)
@@ -249,7 +249,7 @@ def test_integers_of_places_sizes_and_inputs_are_torchs(seed: int, tmp_path: Pat
     program, graph = export(as_module(made), (values(10, 9),), tmp_path, dynamic_shapes=((dims,),))
     chosen = find("cpu")
     prepared = prepare(graph, chosen)
-    library = compile_all([prepared], chosen, KEPT, DEFAULT)
+    library = compile_all([prepared], chosen, KEPT, DEFAULT_FLAGS)
     for n, m in ((8, 8), (3000, 11), (13, 2000)):
         x = values(n, m)
         named = graph.tensors[graph.inputs[0].name].size

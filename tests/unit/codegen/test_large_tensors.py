@@ -18,12 +18,12 @@ from scheduler.bundle.execute import arguments
 from scheduler.bundle.manifest import kernel_entry
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import UserError
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, SymbolInfo
 from scheduler.ir.operations import GroupKind
 from scheduler.lowering import lower
-from scheduler.outcome import UserError
 from scheduler.runtime.cpu import CpuDevice
 from tests.unit.codegen.loopnest import compiled
 from tests.unit.lowering.graphs import graph, meta, node

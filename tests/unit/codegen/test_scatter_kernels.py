@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.case_builder import make_case
 from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import NAME, cuda_compilers
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, bundled
+from scheduler.build.toolchains import Search, bundled_clang
 from scheduler.codegen.rocm.scatter import ScatterTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph
@@ -140,7 +140,7 @@ def test_a_result_of_no_elements_is_not_launched() -> None:
 def test_each_kind_compiles_for_gpus(target: str) -> None:
     found = targets.find(target)
     compilers = {one.name: one for one in cuda_compilers(Search(cache=KEPT))}
-    toolchain = compilers[NAME] if target.startswith("sm") else bundled(KEPT)
+    toolchain = compilers[NAME] if target.startswith("sm") else bundled_clang(KEPT)
     sources = {}
     for dtype in ATOMIC if target == "gfx942" else ATOMIC[:1]:
         for kind in COMBINES:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from tests.support.caches import KEPT
 from tests.support.exported_kernels import CPU
 from tests.support.models_as_kernels import compile_all, prepare, run
@@ -40,7 +40,7 @@ def kernels_of(function: Callable[..., Any], columns: int, folder: Path) -> Call
     example = torch.zeros(ROWS, columns)
     program, graph = export(as_module(function), (example,), folder)
     prepared = prepare(graph, CPU)
-    library = compile_all([prepared], CPU, KEPT, DEFAULT)
+    library = compile_all([prepared], CPU, KEPT, DEFAULT_FLAGS)
 
     def computed(x: Any) -> list[Any]:
         made = run(prepared, library, CPU, inputs_of(program, graph, (x,)), {})

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import DEFAULT_FLAGS
 from tests.support.caches import KEPT
 from tests.support.exported_kernels import CPU, assert_kernels_agree, outputs_of
 from tests.support.models_as_kernels import compile_all, prepare, run
@@ -170,7 +170,7 @@ def test_a_median_of_what_is_empty_when_it_runs(function: Any, dtype: Any, tmp_p
     args = (torch.ones(3, 10, dtype=dtype),)
     program, graph = export(as_module(function), args, tmp_path, dynamic_shapes=((sizes,),))
     prepared = prepare(graph, CPU)
-    library = compile_all([prepared], CPU, KEPT, DEFAULT)
+    library = compile_all([prepared], CPU, KEPT, DEFAULT_FLAGS)
     empty = inputs_of(program, graph, (torch.ones(2, 0, dtype=dtype),))
     rows, columns = (size.name for size in graph.tensors[graph.inputs[0].name].size)
     (got,) = run(prepared, library, CPU, empty, {rows: 2, columns: 0}).values()

@@ -16,10 +16,10 @@ from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
+from scheduler.errors import Rejected
 from scheduler.isa.instructions import Kind
 from scheduler.isa.reader import reader_of
-from scheduler.matrix_instructions import of_processor
-from scheduler.outcome import Rejected
+from scheduler.matrix_instructions import processor_instructions
 from scheduler.targets.nvidia import TARGETS
 from tests.support.caches import KEPT
 
@@ -175,7 +175,7 @@ def test_every_matrix_instruction_of_the_table_assembles(
     target: str, compilers: dict[str, CudaToolchain]
 ) -> None:
     """Those that no template asks for too (tf32), by the name that SASS has for them."""
-    rows = of_processor(target)
+    rows = processor_instructions(target)
     kernels = "".join(
         f"""
 extern "C" __global__ void k_{row.name}(const kiln::instruction::{row.name}::A* a,

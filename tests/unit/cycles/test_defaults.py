@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import UserError
 from tests.benchmarks.cycles.defaults import Chosen, table
 from tests.benchmarks.cycles.shapes import Shape, read
 

@@ -20,9 +20,9 @@ from scheduler.cycles.launch_inputs import prepare_launches
 from scheduler.cycles.launches.parser import read_launch
 from scheduler.cycles.report import Pipe, Report
 from scheduler.cycles.sentence import MEMORY_LIMIT
+from scheduler.errors import UserError
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.isa.rocm.emulator.limits import Limits as EmulatorLimits
-from scheduler.outcome import UserError
 from tests.support import foreign_kernels as foreign
 from tests.unit.build.sources import ADD, GEMM
 

@@ -15,8 +15,8 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.cycles.coalescing import transfers
 from scheduler.cycles.kernel_file import read_kernels
 from scheduler.cycles.launches.parser import read_launch
+from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import disassembler
-from scheduler.outcome import UserError
 from tests.benchmarks.cycles.h200 import SHARED, STRIDED
 from tests.support.kernels_of_others import DATA, FOLDER, conflicts, kernels_of, launch_of, ran
 

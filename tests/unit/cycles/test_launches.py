@@ -15,11 +15,11 @@ from scheduler import targets
 from scheduler.cycles.kernel_file import read_kernels
 from scheduler.cycles.launches.binding import bind_launch
 from scheduler.cycles.launches.parser import LaunchSpec, read_launch
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of
 from scheduler.isa.rocm.emulator.wave_init import kernarg_segment
-from scheduler.outcome import UserError
 
 GFX942 = targets.find("gfx942")
 ARGUMENTS = (

@@ -7,7 +7,7 @@ import pytest
 from scheduler import targets
 from scheduler.cycles import matrix
 from scheduler.cycles.constants import TARGETS, End, machine
-from scheduler.matrix_instructions import of_processor
+from scheduler.matrix_instructions import processor_instructions
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_the_fastest_of_each_type_has_the_boards_rate(target: str) -> None:
     board = targets.boards(target)[0]
     simds = machine(targets.find(target)).at(End.MID).simds
     best: dict[str, float] = {}
-    for one in of_processor(target):
+    for one in processor_instructions(target):
         name = f"v_{one.name}".removesuffix("_gfx12")
         length = matrix.cycles(name.removesuffix("_w32"), target)
-        if length is not None and one.serves in board.matrix:
+        if length is not None and one.compute_type in board.matrix:
             rate = simds * 2 * one.m * one.n * one.k / length
-            best[one.serves] = max(best.get(one.serves, 0), rate)
+            best[one.compute_type] = max(best.get(one.compute_type, 0), rate)
     assert best == {element: board.matrix[element] for element in best}
     assert {"f16"} <= set(best)
 

@@ -13,8 +13,8 @@ from scheduler.build.model import Toolchain
 from scheduler.bundle.writer import write
 from scheduler.commands.main import main
 from scheduler.cycles.report_json import from_json
+from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import disassembler
-from scheduler.outcome import UserError
 from tests.support.families import product, unary
 from tests.support.kernels_of_others import DATA
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.targets import find
 from tests.benchmarks.cycles.candidates import spread
 from tests.benchmarks.cycles.peers.compiling import Compiler

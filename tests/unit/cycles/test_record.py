@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.cycles import report_json
 from scheduler.cycles.report import VERSION, InstructionFigures, LaunchReport, StallReason
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.support import modelled
 
 LISTING = modelled.listing(

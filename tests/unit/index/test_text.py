@@ -10,10 +10,10 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.errors import UserError
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.index.text import parse_expr, print_expr
-from scheduler.outcome import UserError
 
 S0, S1 = symbol("s0"), symbol("s1")
 BINDINGS = {"s0": 7, "s1": 12, "x2": 5}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler import targets
-from scheduler.build.rocm.metadata import kernels, resources
+from scheduler.build.rocm.metadata import parse_kernels, parse_resources
 from scheduler.isa.hazards import HazardKind
 from scheduler.isa.rocm.hazards import hazards
 from tests.unit.build.sources import GEMM
@@ -42,7 +42,7 @@ extern "C" PT_EXPORT int none() { return 0; }
 @pytest.mark.full
 def test_what_spills_and_what_does_not(listing_of: ListingOf) -> None:
     text = listing_of(SPILLING, "none", "gfx942")
-    found = resources(text, targets.find("gfx942"))
+    found = parse_resources(text, targets.find("gfx942"))
     assert [name.split("P")[0] for name in found] == ["_Z8spilling", "_Z7indexed", "_Z7dynamic"]
     spilling, indexed, dynamic = found.values()
     assert spilling.vgpr_spills > 50
@@ -55,7 +55,7 @@ def test_what_spills_and_what_does_not(listing_of: ListingOf) -> None:
     assert 256 <= indexed.scratch_bytes < 512  # the array, and what the frame is rounded to
     assert [each.hazard for each in hazards(indexed, "gfx942")] == [HazardKind.SCRATCH]
     assert dynamic.lds_bytes == 512  # what is asked for at the launch is not in it
-    assert kernels(text)["_Z7dynamicPf"].demand(256, 1024).lds_bytes == 1536
+    assert parse_kernels(text)["_Z7dynamicPf"].demand(256, 1024).lds_bytes == 1536
     assert hazards(dynamic, "gfx942") == ()
 
 
@@ -64,9 +64,13 @@ def test_large_code(listing_of: ListingOf) -> None:
     repeated = GEMM.replace(
         "    for (int kk", "#pragma unroll 64\n    for (int u = 0; u < 64; ++u)\n    for (int kk"
     )
-    (one,) = resources(listing_of(repeated, "product", "gfx1030"), targets.find("gfx1030")).values()
+    (one,) = parse_resources(
+        listing_of(repeated, "product", "gfx1030"), targets.find("gfx1030")
+    ).values()
     assert one.code_bytes > 32768
     assert hazards(one, "gfx1030")[-1].hazard is HazardKind.CODE_SIZE
-    (small,) = resources(listing_of(GEMM, "product", "gfx942"), targets.find("gfx942")).values()
+    (small,) = parse_resources(
+        listing_of(GEMM, "product", "gfx942"), targets.find("gfx942")
+    ).values()
     assert hazards(small, "gfx942") == ()
     assert hazards(small, "cpu") == ()

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, LineKind, Listing, count_kinds
 from scheduler.isa.rocm.instructions import kind_of
@@ -136,7 +136,7 @@ def test_lines_have_kinds(listing_of: ListingOf) -> None:
     assert all(line.strip().startswith((";", "#")) for line in by_kind[LineKind.COMMENT])
     assert all(":" in line for line in by_kind[LineKind.LABEL])
     assert not any(line.strip() for line in by_kind[LineKind.BLANK])
-    assert function.name in kernels(text)
+    assert function.name in parse_kernels(text)
     assert listing.function(function.name) == function
     assert listing.function("another") is None
 
@@ -145,7 +145,7 @@ def test_a_listing_for_the_host_is_read_too(listing_of: ListingOf) -> None:
     text = listing_of(ADD, "add_one", "cpu")
     function = GPU.parse(text).function("add_one")
     assert function is not None
-    assert not kernels(text)
+    assert not parse_kernels(text)
     assert {each.source_line for each in function.instructions} & set(range(7, 13))
     assert function.blocks
     assert any(each.mnemonic.startswith("ret") for each in function.instructions)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.liveness import live_registers
 from scheduler.isa.rocm.reader import GPU
@@ -30,7 +30,7 @@ def test_never_more_than_allocated_and_most_of_it_is_used(
     text = listing_of(source, symbol, name)
     (function,) = GPU.parse(text).functions
     live = live_registers(function)
-    allocated = kernels(text)[function.name]
+    allocated = parse_kernels(text)[function.name]
     assert len(live.counts) == len(function.instructions)
     assert live.peak <= allocated.vgpr_count
     assert live.peak >= 0.6 * allocated.vgpr_count

@@ -15,14 +15,14 @@ import pytest
 from scheduler import pipeline, samples, targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
+from scheduler.errors import UserError
 from scheduler.isa.listing import Function, Listing
 from scheduler.isa.rocm.objects import descriptor, disassembler, notes
 from scheduler.isa.rocm.objects.model import CodeObject, ReadLimits
 from scheduler.isa.rocm.objects.offload_bundle import unbundle
 from scheduler.isa.rocm.objects.reader import read_code_object
 from scheduler.isa.rocm.reader import GPU
-from scheduler.outcome import UserError
 
 pytest.importorskip("elftools")
 try:
@@ -103,7 +103,7 @@ def test_our_own_kernels_come_out_as_the_compiler_wrote_them(
     text = (folder / "kernel.s").read_text()
     found = read_code_object(folder / "kernel.hsaco", name)
     same(GPU.parse(found.listing), GPU.parse(text))
-    mine, its = kernels(found.listing), kernels(text)
+    mine, its = parse_kernels(found.listing), parse_kernels(text)
     assert mine.keys() == its.keys() == set(found.kernels)
     for function, one in its.items():
         assert mine[function].demand() == one.demand()

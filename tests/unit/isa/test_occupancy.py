@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler import targets
 from scheduler.build.flags import Flags
-from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.metadata import parse_kernels
 from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy, resident_groups
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
@@ -64,7 +64,7 @@ def test_it_agrees_with_the_compiler_on_synthetic_kernels(
     target = targets.find(name)
     source = synthetic(target, random.Random(f"{name} {mode}"), 250)
     flags = Flags(("-O1", mode) if mode else ("-O1",))
-    found = kernels(listing_of(source, "none", name, flags))
+    found = parse_kernels(listing_of(source, "none", name, flags))
     assert len(found) == 250
     held = {each: occupancy(kernel.demand(), target) for each, kernel in found.items()}
     wrong = {

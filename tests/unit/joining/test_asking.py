@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.joining.asking import AskedBuilds
-from scheduler.joining.protocol import Builds, Built, Library, Loss
-from scheduler.joining.server import OverError, StoppedError
-from scheduler.outcome import Rejected, Stage
+from scheduler.agent.build_requests import RequestedBuilds
+from scheduler.agent.client import LeaseOverError, StoppedError
+from scheduler.agent.protocol import BuildResult, BuildResults, Failure, Library
+from scheduler.errors import Rejected, Stage
 
 LIBRARY: Any = SimpleNamespace(kernel="b")
 
@@ -28,16 +28,19 @@ def test_what_is_over_comes_and_what_is_not_is_asked_for_again() -> None:
     asked: list[list[str]] = []
     rest = threading.Event()
 
-    def ask(names: list[str]) -> Builds:
+    def ask(names: list[str]) -> BuildResults:
         asked.append(names)
         if names == ["c"]:
             rest.set()
         if len(asked) == 1:
             raise StoppedError("the server is away")
-        there = {"a": Built("a", loss=Loss(Stage.COMPILE, "no")), "b": Built("b", LIBRARY)}
-        return Builds(0.1, tuple(there[name] for name in names if name in there))
+        there = {
+            "a": BuildResult("a", loss=Failure(Stage.COMPILE, "no")),
+            "b": BuildResult("b", LIBRARY),
+        }
+        return BuildResults(0.1, tuple(there[name] for name in names if name in there))
 
-    pool = AskedBuilds(ask, fetched, lambda error: pytest.fail(str(error)))
+    pool = RequestedBuilds(ask, fetched, lambda error: pytest.fail(str(error)))
     futures = [pool.submit(caller(name)) for name in ("a", "b", "b", "c")]
     assert futures[0].result(60) == Rejected(Stage.COMPILE, "no")
     assert [one.result(60) for one in futures[1:3]] == ["built b"] * 2
@@ -56,8 +59,10 @@ def test_a_library_that_is_cut_off_is_fetched_again() -> None:
             raise StoppedError("8 of 9 bytes came")
         return fetched(one)
 
-    pool = AskedBuilds(
-        lambda _: Builds(0.1, (Built("b", LIBRARY),)), fetch, lambda error: pytest.fail(str(error))
+    pool = RequestedBuilds(
+        lambda _: BuildResults(0.1, (BuildResult("b", LIBRARY),)),
+        fetch,
+        lambda error: pytest.fail(str(error)),
     )
     assert pool.submit(caller("b")).result(60) == "built b"
     pool.close()
@@ -68,16 +73,16 @@ def test_a_lease_that_is_over_ends_the_asking() -> None:
     failures: list[Exception] = []
     failed = threading.Event()
 
-    def ask(_: list[str]) -> Builds:
-        raise OverError("the run was cancelled")
+    def ask(_: list[str]) -> BuildResults:
+        raise LeaseOverError("the run was cancelled")
 
     def fail(error: Exception) -> None:
         failures.append(error)
         failed.set()
 
-    pool = AskedBuilds(ask, fetched, fail)
+    pool = RequestedBuilds(ask, fetched, fail)
     future = pool.submit(caller("a"))
     assert failed.wait(60)
     pool.close()
     assert future.cancelled()
-    assert [type(one) for one in failures] == [OverError]
+    assert [type(one) for one in failures] == [LeaseOverError]

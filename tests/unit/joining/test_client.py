@@ -16,20 +16,20 @@ from typing import Any
 
 import pytest
 
-from scheduler.benchmark.measurement import Check
-from scheduler.build.process import Cancellation, Cancelled
-from scheduler.commands import kiln
-from scheduler.joining.folder import Folder
-from scheduler.joining.holding import Holding
-from scheduler.joining.protocol import Result, Samples, Say
-from scheduler.joining.server import (
-    OverError,
-    Server,
+from scheduler.agent.client import (
+    LeaseOverError,
+    ServerClient,
     StoppedError,
     TokenError,
     checked_url,
 )
-from scheduler.outcome import UserError
+from scheduler.agent.folder import Folder
+from scheduler.agent.lease import Lease
+from scheduler.agent.protocol import Directive, Result, Samples
+from scheduler.benchmark.measurement import Check
+from scheduler.commands import kiln
+from scheduler.errors import UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "kiln_" + "a" * 43 + "0" * 16
@@ -84,7 +84,7 @@ NOW = {"Retry-After": "0"}
 def test_it_asks_again_until_it_is_answered() -> None:
     turns = [(503, NOW, {"error": "busy"}), (429, NOW, {"error": "often"}), (200, {}, {"a": 1})]
     with answering(*turns) as (url, asked):
-        server = Server(url, TOKEN, threading.Event())
+        server = ServerClient(url, TOKEN, threading.Event())
         server.session = "s"
         assert server.post("lease", {"b": 2}) == {"a": 1}
     assert [path for path, _, _ in asked] == ["/api/v1/worker/lease"] * 3
@@ -95,12 +95,13 @@ def test_it_asks_again_until_it_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(401, TokenError), (403, TokenError), (409, OverError), (422, UserError)]
+    ("status", "kind"),
+    [(401, TokenError), (403, TokenError), (409, LeaseOverError), (422, UserError)],
 )
 def test_an_answer_that_no_try_changes_is_final(status: int, kind: type[Exception]) -> None:
     with answering((status, {}, {"error": "one\nline"})) as (url, asked):
         with pytest.raises(kind, match="line"):
-            Server(url, TOKEN, threading.Event()).post("hello", {})
+            ServerClient(url, TOKEN, threading.Event()).post("hello", {})
         assert len(asked) == 1
 
 
@@ -111,7 +112,7 @@ def test_a_token_is_led_nowhere_else() -> None:
             answering((307, away, {"error": "moved"})) as (url, asked),
             pytest.raises(UserError, match="307"),
         ):
-            Server(url, TOKEN, threading.Event()).post("hello", {})
+            ServerClient(url, TOKEN, threading.Event()).post("hello", {})
         assert len(asked) == 1
         assert not asked_there
 
@@ -120,12 +121,12 @@ def test_stopped_while_the_server_is_away() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(StoppedError):
-        Server("http://127.0.0.1:9", TOKEN, stop).post("lease", {})
+        ServerClient("http://127.0.0.1:9", TOKEN, stop).post("lease", {})
 
 
 def test_a_file_that_is_cut_off_is_fetched_again() -> None:
     with answering((200, {}, b"ab"), (200, {}, b"abc")) as (url, _):
-        assert Server(url, TOKEN, threading.Event()).fetch("f", 3) == b"abc"
+        assert ServerClient(url, TOKEN, threading.Event()).fetch("f", 3) == b"abc"
 
 
 @pytest.mark.parametrize(
@@ -197,8 +198,8 @@ def test_a_folder_is_for_one_worker(tmp_path: Path) -> None:
 def test_what_is_not_delivered_outlives_the_process(tmp_path: Path) -> None:
     folder = Folder(tmp_path, 10)
     assert folder.journal() is None
-    holding = Holding(
-        Server("https://kiln.example", TOKEN, threading.Event()), folder, "l", Cancellation()
+    holding = Lease(
+        ServerClient("https://kiln.example", TOKEN, threading.Event()), folder, "l", Cancellation()
     )
     holding.put(RESULT)  # nothing is sent: no thread is started
     folder.close()
@@ -214,9 +215,9 @@ def test_what_is_delivered_is_forgotten_and_a_stop_ends_the_work(tmp_path: Path)
     folder, cancellation = Folder(tmp_path, 10), Cancellation()
     turns = [(200, {}, {"say": "go on", "why": ""}), (409, {}, {"error": "it ran out"})]
     with answering(*turns) as (url, asked):
-        holding = Holding(Server(url, TOKEN, threading.Event()), folder, "l", cancellation)
+        holding = Lease(ServerClient(url, TOKEN, threading.Event()), folder, "l", cancellation)
         holding.put(RESULT)
-        assert holding.deliver().say is Say.GO
+        assert holding.deliver().say is Directive.GO
         journal = folder.journal()
         assert journal is not None and journal.results == ()
         assert holding.sent == {"k": RESULT}
@@ -232,9 +233,9 @@ def test_what_is_delivered_is_forgotten_and_a_stop_ends_the_work(tmp_path: Path)
 def test_a_token_that_ended_ends_the_worker(tmp_path: Path) -> None:
     cancellation = Cancellation()
     with answering((401, {}, {"error": "a valid API token is due"})) as (url, _):
-        server = Server(url, TOKEN, threading.Event())
-        holding = Holding(server, Folder(tmp_path, 10), "l", cancellation)
-        with pytest.raises(TokenError, match="valid"), holding.kept_alive(1000.0):
+        server = ServerClient(url, TOKEN, threading.Event())
+        holding = Lease(server, Folder(tmp_path, 10), "l", cancellation)
+        with pytest.raises(TokenError, match="valid"), holding.keep_alive(1000.0):
             holding.put(RESULT)
     assert cancellation.cancelled
 
@@ -268,7 +269,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words
 
 def test_neither_django_nor_a_database_is_loaded() -> None:
     program = (
-        "import sys, scheduler.joining.worker, scheduler.commands.kiln;"
+        "import sys, scheduler.agent.worker, scheduler.commands.kiln;"
         "from codegen_app.command_line import main;"
         "assert main(['worker', 'join', 'https://kiln.example']) == 2;"
         "print({'django', 'psycopg', 'celery', 'codegen_app.models'} & set(sys.modules))"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy
 
+from scheduler.errors import UserError
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, GraphInput, InputKind, Ref
@@ -15,7 +16,6 @@ from scheduler.ir.operations import Extern, Pointwise
 from scheduler.ir.values import Load
 from scheduler.lowering import lower, verify
 from scheduler.lowering.verifier import InconsistentError
-from scheduler.outcome import UserError
 from tests.unit.lowering.graphs import GraphBuilder, graph, meta, node
 from tests.unit.lowering.running import run_schedule
 

@@ -12,12 +12,12 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.matrix_instructions import select
-from scheduler.outcome import Rejected
 from scheduler.targets import amd, find, names
 from tests.support.families import linear, product
 from tests.unit.codegen.test_attention_kernels import attention_node

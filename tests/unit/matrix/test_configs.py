@@ -17,6 +17,7 @@ from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.operand import Operand, analyse_operand
 from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import Stage, UserError
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
@@ -24,7 +25,6 @@ from scheduler.ir.graph import GraphInput, InputKind, Ref
 from scheduler.ir.operations import GroupKind
 from scheduler.ir.values import Call, Const, IndexValue, Load, Masked
 from scheduler.lowering import lower
-from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
 from scheduler.targets.model import hip_hardware
 from tests.support.strata import MATRICES

@@ -11,15 +11,15 @@ import pytest
 
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.template import Config
+from scheduler.errors import Stage, UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Stage, UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
 from tests.support.cutedsl_gemm import run
@@ -309,7 +309,7 @@ def test_nvidias_compiler_takes_it(name: str) -> None:
     """Nothing is spilled, and threads and shared memory are those of the record."""
     threads, instructions = COMPILED[name]
     kernel = PRODUCTS[name].caller().kernel
-    toolchain = preferred(find_for(SM_90, Search()), SM_90, SOURCE_FILE)
+    toolchain = pick_toolchain(find_target_toolchains(SM_90, Search()), SM_90, SOURCE_FILE)
     made = build(kernel.source, kernel.name, SM_90, toolchain, KEPT, source_file=SOURCE_FILE)
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
     found = {name.removeprefix(f"{kernel.name}_"): facts for name, facts in made.resources.items()}

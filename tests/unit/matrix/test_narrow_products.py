@@ -12,7 +12,7 @@ import pytest
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
@@ -228,7 +228,9 @@ def test_the_default_uses_the_targets_instructions(
 ) -> None:
     caller = made(narrow_product(2240, 2048, 256, dtype), target)
     compiled_for = find(target)
-    toolchain = preferred(find_for(compiled_for, Search(cache=cache)), compiled_for)
+    toolchain = pick_toolchain(
+        find_target_toolchains(compiled_for, Search(cache=cache)), compiled_for
+    )
     result = build(caller.kernel.source, caller.name, compiled_for, toolchain, cache)
     assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
     for resources in result.resources.values():

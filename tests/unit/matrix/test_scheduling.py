@@ -22,11 +22,11 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import problem_of
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.outcome import UserError
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import find

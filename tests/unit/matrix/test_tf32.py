@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from scheduler import reference
-from scheduler.benchmark.gate import compare
-from scheduler.benchmark.problem import make_case, node_tolerance
+from scheduler.benchmark.case_builder import make_case, node_tolerance
+from scheduler.benchmark.gate import compare_output
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import problem_of
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
@@ -155,7 +155,9 @@ INSTRUCTIONS = {
 @pytest.mark.parametrize("target", INSTRUCTIONS)
 def test_the_default_uses_the_targets_instructions(target: str, cache: CodeCache) -> None:
     compiled_for = find(target)
-    toolchain = preferred(find_for(compiled_for, Search(cache=cache)), compiled_for)
+    toolchain = pick_toolchain(
+        find_target_toolchains(compiled_for, Search(cache=cache)), compiled_for
+    )
     caller = made(linear(2240, 2048, 256), target)
     result = build(caller.kernel.source, caller.name, compiled_for, toolchain, cache)
     assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
@@ -258,11 +260,11 @@ def test_results_pass_their_gate_and_coarser_ones_do_not(
     ((name, expected),) = case.expected.items()
     tolerance = case.tolerances[name]
     carried = case.carried[name]
-    found = compare(rounded(x) @ rounded(w).T, expected, tolerance, name, carried)
+    found = compare_output(rounded(x) @ rounded(w).T, expected, tolerance, name, carried)
     assert found.passed, found
     cut = [(each.view(np.uint32) & 0xFFFF0000).view(np.float32).astype(float) for each in (x, w)]
     if shape != (1, 1, 4096):
-        assert not compare(cut[0] @ cut[1].T, expected, tolerance, name, carried).passed
+        assert not compare_output(cut[0] @ cut[1].T, expected, tolerance, name, carried).passed
 
 
 def test_a_whole_graphs_draws_round_operands_too(rng: np.random.Generator) -> None:

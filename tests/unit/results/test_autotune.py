@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext, Points
 

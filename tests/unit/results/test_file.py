@@ -15,7 +15,7 @@ import pytest
 
 from scheduler import results
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Compiler
 from scheduler.tuning.ledger import CandidateState

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import importer, native
 from scheduler.results.points.formats import common
 from scheduler.results.points.model import FACTS, MOST_POINTS, ImportContext, Point, Points

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import MOST_POINTS, ImportContext, Points
 

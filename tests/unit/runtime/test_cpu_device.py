@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.cpu import CpuDevice
-from scheduler.runtime.device import Absent, Device, DeviceError, DeviceInfo
+from scheduler.runtime.device import AbsentDevice, Device, DeviceError, DeviceInfo
 from scheduler.runtime.devices import open_device, probe
 
 SOURCE = """
@@ -193,7 +193,7 @@ def test_every_emulated_target_is_listed_and_opens() -> None:
         assert one.memory_bytes > 2**20
         device.close()
     for one in probe():
-        assert not isinstance(one, Absent) or "\n" not in one.reason
+        assert not isinstance(one, AbsentDevice) or "\n" not in one.reason
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "gfx942", "rocm", "rocm:", "rocm:-1", "cpu:0"])

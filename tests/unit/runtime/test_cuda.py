@@ -22,7 +22,7 @@ import pytest
 from scheduler import targets
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.measure import Bench, Limits, check
+from scheduler.benchmark.measure import Bench, Limits, check_candidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.build.cache import CodeCache
@@ -240,7 +240,7 @@ def test_the_worker_guards_and_judges_what_a_kernel_writes(
     request = BenchmarkRequest("twice", "twice", "sm_90", args, {})
     with Bench("cuda:0", Limits()) as bench:
         bench.use(tmp_path)
-        found = check(bench, BuiltCandidate("twice", str(fake.kernel), request), Limits())
+        found = check_candidate(bench, BuiltCandidate("twice", str(fake.kernel), request), Limits())
     assert isinstance(found, Check), found
     assert found.passed is passed
     assert ("y" in found.detail) is not passed

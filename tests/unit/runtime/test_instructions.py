@@ -15,10 +15,10 @@ import pytest
 from scheduler.benchmark.verification import verify
 from scheduler.bundle.emulated import emulated_kernel, library_for
 from scheduler.bundle.reader import Bundle
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.runtime.devices import open_device
-from scheduler.runtime.instructions import PROCESSORS, EmulatedKernel, InstructionsDevice
+from scheduler.runtime.isa_device import PROCESSORS, EmulatedKernel, IsaDevice
 from tests.support.exported_kernels import bundle_of
 from tests.unit.torch_export import as_module, export
 
@@ -68,7 +68,7 @@ def changed(bundle: Bundle, old: str, new: str, folder: Path) -> tuple[str, Emul
 
 def started(kernel: EmulatedKernel, path: Path) -> None:
     """One call of a kernel with plenty of memory for each pointer."""
-    device = InstructionsDevice("gfx942")
+    device = IsaDevice("gfx942")
     types = [arg.type for arg in kernel.args]
     loaded = device.load(path, kernel.symbol, types)
     args = [device.allocate(1 << 16) if kind == "ptr" else 8 for kind in types]
@@ -86,7 +86,7 @@ def test_an_access_outside_all_memory_is_a_fault_with_its_line(
     bundle: Bundle, tmp_path: Path
 ) -> None:
     _, kernel, path = changed(bundle, "global_load", "global_load", tmp_path)
-    device = InstructionsDevice("gfx942")
+    device = IsaDevice("gfx942")
     types = [arg.type for arg in kernel.args]
     loaded = device.load(path, kernel.symbol, types)
     with pytest.raises(DeviceError, match=r"hipErrorIllegalAddress.*line \d+ of the listing"):
@@ -109,7 +109,7 @@ def test_a_wrong_instruction_is_found_by_its_results(bundle: Bundle, tmp_path: P
 
 
 def test_memory_is_read_back_and_freed() -> None:
-    device = InstructionsDevice("gfx942")
+    device = IsaDevice("gfx942")
     pointer = device.allocate(10)
     assert pointer % 256 == 0 and device.allocate(0) == 0
     device.write(pointer, np.arange(10, dtype=np.uint8))
@@ -132,7 +132,7 @@ def test_only_processors_that_are_known_can_be_opened(bundle: Bundle, tmp_path: 
     kernel = bundle.manifest.kernels[name]
     with pytest.raises(DeviceError, match="gfx942"):
         types = [arg.type for arg in kernel.args]
-        InstructionsDevice("gfx90a").load(library, kernel.symbol, types)
+        IsaDevice("gfx90a").load(library, kernel.symbol, types)
     library.write_text("{}")
     with pytest.raises(DeviceError, match="hipErrorInvalidKernelFile"):
-        InstructionsDevice("gfx942").load(library, kernel.symbol, [])
+        IsaDevice("gfx942").load(library, kernel.symbol, [])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.runtime.lock import DeviceBusy, exclusive
+from scheduler.runtime.lock import DeviceBusy, lock_device
 
 HOLDER = """
     import sys
@@ -38,15 +38,15 @@ def test_a_device_in_use_is_rejected_and_its_holder_named(tmp_path: Path) -> Non
     with _holder(tmp_path) as process:
         with (
             pytest.raises(DeviceBusy, match=rf"rocm:0 is in use by process {process.pid}$"),
-            exclusive("rocm:0", tmp_path, wait=False),
+            lock_device("rocm:0", tmp_path, wait=False),
         ):
             pytest.fail("two hold it")
-        with exclusive("rocm:1", tmp_path, wait=False):
+        with lock_device("rocm:1", tmp_path, wait=False):
             pass  # another device is free
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
-    with exclusive("rocm:0", tmp_path, wait=False):
+    with lock_device("rocm:0", tmp_path, wait=False):
         assert f"{os.getpid()}\n" in {path.read_text() for path in tmp_path.iterdir()}
 
 
@@ -54,7 +54,7 @@ def test_a_killed_holder_leaves_nothing_locked(tmp_path: Path) -> None:
     with _holder(tmp_path) as process:
         process.kill()
         process.wait()
-    with exclusive("rocm:0", tmp_path, wait=False):
+    with lock_device("rocm:0", tmp_path, wait=False):
         pass
 
 
@@ -62,17 +62,17 @@ def test_the_lock_is_waited_for(tmp_path: Path) -> None:
     with _holder(tmp_path) as process:
         assert process.stdin is not None
         process.stdin.close()  # it lets go soon, or has done so already
-        with exclusive("rocm:0", tmp_path):
+        with lock_device("rocm:0", tmp_path):
             pass
 
 
 def test_an_exception_inside_lets_go(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), exclusive("cpu", tmp_path):
+    with pytest.raises(RuntimeError), lock_device("cpu", tmp_path):
         raise RuntimeError
-    with exclusive("cpu", tmp_path, wait=False):
+    with lock_device("cpu", tmp_path, wait=False):
         pass
 
 
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
-    with exclusive("../../x", tmp_path / "locks", wait=False):
+    with lock_device("../../x", tmp_path / "locks", wait=False):
         assert [path.parent for path in tmp_path.rglob("*.lock")] == [tmp_path / "locks"]

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.build.matrix_header import struct
+from scheduler.build.matrix_header import render_struct
 from scheduler.ir.dtypes import DType
 from scheduler.ir.minifloat import to_bits
-from scheduler.matrix_instructions import MatrixInstruction, of_processor
+from scheduler.matrix_instructions import MatrixInstruction, processor_instructions
 from scheduler.runtime.device import DeviceError
 from scheduler.targets.amd import amd_hardware
 from tests.unit.test_matrix_instructions import MMA_I8, MMA_M16N8K16, MMA_TF32
@@ -57,7 +57,7 @@ class Builtin:
         """The C++ element of the operands, or the label of a float of 8 bits."""
         if self.row.element.startswith("f8"):
             return self.row.element
-        return "short" if self.row.bits else DType.from_label(self.row.held).cpp
+        return "short" if self.row.bits else DType.from_label(self.row.register_type).cpp
 
     @property
     def operand(self) -> str:
@@ -126,7 +126,7 @@ BUILTINS = [
     Builtin(row, name)
     for name in targets.names()
     if name.startswith("cpu")
-    for row in of_processor(amd_hardware(targets.find(name)).processor)
+    for row in processor_instructions(amd_hardware(targets.find(name)).processor)
 ]
 
 
@@ -236,7 +236,7 @@ def test_a_row_alone_is_enough_for_emulation_and_for_a_waves_tile(run: Callable[
     source = f"""
     #include <kiln/mma.h>
     namespace kiln::instruction {{
-    {struct(one)}
+    {render_struct(one)}
     template <>
     struct Select<float, 16> {{  // which nothing else serves on this target
       static constexpr bool kAvailable = true;
@@ -287,7 +287,7 @@ def test_integers_are_dealt_out_to_nvidias_lanes_and_wrap_around(run: Callable[.
     source = f"""
     #include <kiln/mma.h>
     namespace kiln::instruction {{
-    {struct(one)}
+    {render_struct(one)}
     template <>
     struct Select<int8_t, 16> {{  // which nothing else serves on this target
       static constexpr bool kAvailable = true;
@@ -347,7 +347,7 @@ def test_tf32_rounds_what_it_multiplies_and_nothing_else(run: Callable[..., None
     one = MMA_TF32
     source = f"""
     #include <kiln/mma.h>
-    namespace kiln::instruction {{ {struct(one)} }}
+    namespace kiln::instruction {{ {render_struct(one)} }}
     using I = kiln::instruction::{one.name};
     __global__ void k(const I::A* a, const I::B* b, I::D* c) {{
       const int lane = threadIdx.x;

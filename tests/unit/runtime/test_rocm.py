@@ -24,7 +24,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.runtime.device import DeviceError
-from scheduler.runtime.rocm import absence
+from scheduler.runtime.rocm import absence_reason
 
 HERE = Path(__file__).parent
 
@@ -290,13 +290,13 @@ def test_a_gpu_that_is_not_there_is_named(fake: Fake) -> None:
 def test_the_reason_for_no_device_says_what_to_do(tmp_path: Path) -> None:
     error = DeviceError("hipErrorNoDevice", "no ROCm-capable device is detected")
     missing = tmp_path / "kfd"
-    assert absence(error, missing) == (
+    assert absence_reason(error, missing) == (
         f"no AMD GPU: there is no {missing} (is the amdgpu driver loaded?)"
     )
     missing.touch()
-    assert absence(error, missing) == "no GPU that ROCm supports (hipErrorNoDevice)"
+    assert absence_reason(error, missing) == "no GPU that ROCm supports (hipErrorNoDevice)"
     other = DeviceError("hipErrorOutOfMemory", "out of memory")
-    assert absence(other, missing) == "out of memory"
+    assert absence_reason(other, missing) == "out of memory"
 
 
 def test_no_permission_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,5 +304,5 @@ def test_no_permission_names_the_group(tmp_path: Path, monkeypatch: pytest.Monke
     driver.touch()
     # Root may open anything, so that permissions alone cannot show it.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    said = absence(DeviceError("hipErrorNoDevice", "no device"), driver)
+    said = absence_reason(DeviceError("hipErrorNoDevice", "no device"), driver)
     assert said.startswith(f"no permission on {driver}: add this user to the group ")

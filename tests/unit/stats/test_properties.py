@@ -15,7 +15,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import importer
 from scheduler.results.points.fields import MAX_MAGNITUDE, MIN_MAGNITUDE
 from scheduler.results.points.model import ImportContext

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import samples
-from scheduler.benchmark.metrics import TIME, Facts
+from scheduler.benchmark.metrics import TIME, MetricInputs
 from scheduler.commands.main import main
 from scheduler.results import file as results_file
 from scheduler.results.model import CandidateRecord, Results, TaskRecord
@@ -44,7 +44,7 @@ def slower(one: CandidateRecord, factor: float = 1.3) -> CandidateRecord:
     assert one.timed
     assert one.build
     taken = tuple(ns * factor for ns in one.timed.samples_ns)
-    timed = replace(one.timed, samples_ns=taken, metrics={TIME: Facts(taken).time})
+    timed = replace(one.timed, samples_ns=taken, metrics={TIME: MetricInputs(taken).time})
     return replace(one, timed=timed, build=replace(one.build, code_digest="e" * 64))
 
 

@@ -20,11 +20,11 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
 from scheduler.codegen.title import title
 from scheduler.commands.main import main
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hint_bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.targets import find
 from scheduler.tuning.buckets import parse_buckets, unique_problems
@@ -103,8 +103,8 @@ def test_a_choice_that_could_not_be_kept_is_reported_at_its_sizes() -> None:
     target = find("gfx942")
     name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
 
-    def old(node: SchedulerNode) -> pipeline.NotMade | None:
-        return pipeline.NotMade("rocm_old") if node.name == name else None
+    def old(node: SchedulerNode) -> pipeline.NotGenerated | None:
+        return pipeline.NotGenerated("rocm_old") if node.name == name else None
 
     sizes = [("s70", 4, old), ("s70", 8, lambda _: None)]
     by = ChosenBy("AMD Instinct MI300X", "gfx942", "rocm 7.0", {"s70": 16})

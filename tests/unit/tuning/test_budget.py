@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 
 

@@ -12,15 +12,15 @@ import pytest
 from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import AbsentToolchain, Build, Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
 from scheduler.bundle import reader, writer
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.outcome import Rejected
 from scheduler.targets import Target, find
 from scheduler.tuning.compile_pool import LocalCompilePool
 from scheduler.tuning.prior_results import PriorResult
@@ -60,7 +60,7 @@ def problem(plan: Schedule, backend: BaseScheduling) -> TuningProblem:
 
 
 def toolchain_for(target: Target, source_file: str = "") -> Toolchain:
-    return preferred(find_for(target, Search()), target, source_file)
+    return pick_toolchain(find_target_toolchains(target, Search()), target, source_file)
 
 
 def languages(callers: tuple[TemplateCaller, ...]) -> set[str]:
@@ -114,10 +114,10 @@ def test_without_its_compiler_each_candidate_of_a_language_is_refused(
     problem: TuningProblem, cache: CodeCache
 ) -> None:
     def hip_alone(target: Target, source_file: str = "") -> Toolchain:
-        found = find_for(target, Search())
+        found = find_target_toolchains(target, Search())
         absent = AbsentToolchain("cutedsl", "nvidia-cutlass-dsl is not installed")
         kept = [absent if one.name == "cutedsl" else one for one in found]
-        return preferred(kept, target, source_file)
+        return pick_toolchain(kept, target, source_file)
 
     pool = LocalCompilePool(SM_90, hip_alone, cache, 1)
     try:
@@ -150,7 +150,7 @@ def test_a_bundle_holds_kernels_of_the_language_that_was_chosen(
     assert builds.keys() == built.keys(), built
     out = tmp_path / "bundle"
     writer.write(out, plan, generated.manifest(), generated.kernels, builds)
-    bundle = reader.read(out)
+    bundle = reader.open_bundle(out)
     assert bundle.manifest.kernels[kernel.name].source == f"kernels/{kernel.name}/source.py"
     assert bundle.library(kernel.name, "sm_90").read_bytes()[:4] == b"\x7fELF"
     names = {path.name for path in (out / f"kernels/{kernel.name}/sm_90").iterdir()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from scheduler.benchmark.protocol import Samples, TimingPlan
-from scheduler.outcome import Rejected, Stage
+from scheduler.benchmark.timing import Samples, TimingPlan
+from scheduler.errors import Rejected, Stage
 from scheduler.runtime.device import Timing
 from scheduler.tuning.halving import halve, screen
 

@@ -12,7 +12,7 @@ import pytest
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.codegen.problem import ProblemShape
-from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
 from scheduler.tuning.decision import decide

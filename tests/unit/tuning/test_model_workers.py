@@ -13,8 +13,8 @@ import pytest
 
 from scheduler.codegen.benchmark_request import ScalarArg, TensorArg
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected, Stage
 from scheduler.targets import find
 from scheduler.tuning.modelled.cache import ModelCache, key_of
 from scheduler.tuning.modelled.job import ModelJob, job_of

@@ -12,13 +12,13 @@ import pytest
 
 from scheduler.benchmark.measure import default_plan
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Cancellation
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.cycles.report import Band
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.modelled import modelled_device
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import emulation_of, find
 from scheduler.targets.modelled import board_of_device
 from scheduler.tuning.budget import Budget, Meter

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
 from scheduler.commands.main import main
 from scheduler.cycles.constants import TARGETS
 from scheduler.targets import modelled
@@ -58,7 +58,7 @@ def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them
         assert figure["checked_at"], "by the emulation, at its own sizes"
     assert not (tmp_path / "ranked" / "results.json").exists(), "nothing was measured"
     assert "not measured)" in (tmp_path / "ranked" / "autotune.log").read_text()
-    bundle = read(tmp_path / "ranked").manifest
+    bundle = open_bundle(tmp_path / "ranked").manifest
     assert bundle.chosen_by is not None and bundle.chosen_by.times == "modelled"
     choice = bundle.calls[0].choice
     assert choice is not None and choice.source == "modelled"

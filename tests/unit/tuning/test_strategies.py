@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.tuning.space import Space, Value
 from scheduler.tuning.strategies.guided import GuidedSearch, expected_improvement
 from scheduler.tuning.strategies.registry import STRATEGIES, find_strategy

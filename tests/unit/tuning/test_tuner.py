@@ -12,14 +12,14 @@ import pytest
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.protocol import Sampler, TimingPlan
+from scheduler.benchmark.timing import Sampler, TimingPlan
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.process import Cancellation
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Timing
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.ledger import CandidateState

@@ -12,17 +12,17 @@ import pytest
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.protocol import TimingPlan
+from scheduler.benchmark.timing import TimingPlan
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build
-from scheduler.build.process import Cancellation
-from scheduler.build.toolchains import bundled
+from scheduler.build.toolchains import bundled_clang
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.errors import Rejected
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.outcome import Rejected
+from scheduler.sandbox.process import Cancellation
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compile_pool import LocalCompilePool
@@ -93,7 +93,7 @@ def tune(
     hanging: frozenset[str] = frozenset(),
 ) -> TuningResult:
     """A whole run on CPU emulation."""
-    compilers = Saboteur(LocalCompilePool(CPU, lambda *_: bundled(cache), cache, 2), faults)
+    compilers = Saboteur(LocalCompilePool(CPU, lambda *_: bundled_clang(cache), cache, 2), faults)
     setting = RunSettings("cpu", CPU, True, PLAN)
     with Impatient("cpu", CPU, schedule.lowered, LIMITS, cancellation=cancellation) as evaluator:
         evaluator.hanging = hanging

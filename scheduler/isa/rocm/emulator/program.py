@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.errors import UserError
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.constant_tables import read_tables
 from scheduler.isa.rocm.reader import GPU
-from scheduler.outcome import UserError
 
 _DESCRIPTOR = re.compile(
     r"^\s*\.amdhsa_kernel[ \t]+(\S+)[ \t]*\n(.*?)^\s*\.end_amdhsa_kernel", re.MULTILINE | re.DOTALL

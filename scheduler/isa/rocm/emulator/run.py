@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator import groups
 from scheduler.isa.rocm.emulator.constant_tables import place_tables
 from scheduler.isa.rocm.emulator.control import Ending
@@ -21,7 +22,6 @@ from scheduler.isa.rocm.emulator.program import Program
 from scheduler.isa.rocm.emulator.state import Finding, Group, Machine
 from scheduler.isa.rocm.emulator.trace import WaveTrace
 from scheduler.isa.rocm.emulator.wave_init import dispatch_packet, init_waves, kernarg_segment
-from scheduler.outcome import UserError
 
 _MAX_THREADS = 1024
 _MAX_LDS = 1 << 18

@@ -10,12 +10,12 @@ import struct
 
 import numpy as np
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.buffers import SCRATCH_FLAGS
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.operands import TTMP
 from scheduler.isa.rocm.emulator.program import KernelArgument, Program
 from scheduler.isa.rocm.emulator.state import Group, Value, collapse
-from scheduler.outcome import UserError
 
 _PACKET = 64
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}

@@ -13,13 +13,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from scheduler.fence import Fence
-from scheduler.fence import Limits as FenceLimits
-from scheduler.fence.model import MIB
-from scheduler.fence.python import enter_python
+from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import disassembler, elf, listing_writer, offload_bundle
 from scheduler.isa.rocm.objects.model import ReadLimits
-from scheduler.outcome import UserError
+from scheduler.sandbox import Limits as FenceLimits
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.model import MIB
+from scheduler.sandbox.python import enter_python
 
 
 def main(request: dict[str, Any], file: Path) -> None:
@@ -49,7 +49,7 @@ def main(request: dict[str, Any], file: Path) -> None:
 def _enter_sandbox(file: Path, limits: ReadLimits) -> None:
     seconds = math.ceil(limits.seconds) + 1
     own = FenceLimits(memory_bytes=limits.memory_bytes, file_bytes=MIB, cpu_seconds=seconds)
-    enter_python(Fence(read=(file,), limits=own))
+    enter_python(Sandbox(read=(file,), limits=own))
 
 
 def _read(request: dict[str, Any], file: Path, limits: ReadLimits, library: Any) -> dict[str, Any]:

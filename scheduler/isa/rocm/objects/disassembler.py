@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _READERS = ("elftools", "msgpack")
 _PACKAGE, _LIBRARY = "rocm-llvm-python", "rocm/llvm/librocmllvm.so"

@@ -16,10 +16,10 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import descriptor, notes
 from scheduler.isa.rocm.objects.debug_lines import read_lines
 from scheduler.isa.rocm.objects.model import FunctionCode, Image, LineTable, ReadLimits
-from scheduler.outcome import UserError
 
 MACHINES = {
     0x36: "gfx1030",

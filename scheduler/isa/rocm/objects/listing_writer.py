@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.instructions import falls_through
 from scheduler.isa.rocm.objects import descriptor, disassembler, notes
 from scheduler.isa.rocm.objects.model import (
@@ -17,8 +18,7 @@ from scheduler.isa.rocm.objects.model import (
     ReadLimits,
     SourceLocation,
 )
-from scheduler.outcome import UserError
-from scheduler.text import shortened
+from scheduler.text import shorten
 
 _BRANCH = re.compile(r"(s_branch|s_cbranch_\w+|s_call_b64)\b(.*?)(\d+)")
 # What the disassembler spells otherwise than compilers do: an offset of 0 (RDNA's SMEM has a null
@@ -47,14 +47,14 @@ def write_listing(
     kernels = [code.name for code in image.functions if code.descriptor]
     for name in asked:
         if name not in kernels:
-            there = ", ".join(map(shortened, kernels[:20])) or "none"
-            raise UserError(f"no kernel {shortened(name)} in it; there are: {there}")
+            there = ", ".join(map(shorten, kernels[:20])) or "none"
+            raise UserError(f"no kernel {shorten(name)} in it; there are: {there}")
     chosen = [
         code for code in image.functions if not (asked and code.descriptor) or code.name in asked
     ]
     for code in chosen:
         if not _NAME.fullmatch(code.name):
-            raise UserError(f"a function whose name no assembler takes: {shortened(code.name)}")
+            raise UserError(f"a function whose name no assembler takes: {shorten(code.name)}")
     lines = [
         f'\t.amdgcn_target "amdgcn-amd-amdhsa--{image.processor}"',
         *_files(image.lines),

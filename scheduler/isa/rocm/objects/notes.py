@@ -11,7 +11,7 @@ from typing import Any
 
 import msgpack
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 NOTE_NAME, NOTE_TYPE = "AMDGPU", 32  # NT_AMDGPU_METADATA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.text import one_line
 
 _MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"

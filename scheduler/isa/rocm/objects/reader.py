@@ -1,7 +1,7 @@
 """A code object that nobody has checked, read in a process of its own.
 
 LLVM and pyelftools read what may be anything: the process has the file to read, nothing to write,
-no network, and limits of time and memory (``scheduler/fence``); it answers with one line of JSON.
+no network, and limits of time and memory (``scheduler/sandbox``); it answers with one line of JSON.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from scheduler.build.asking import Child, ask
-from scheduler.build.process import Cancellation
+from scheduler.errors import UserError
 from scheduler.isa.rocm.objects import disassembler
 from scheduler.isa.rocm.objects.model import CodeObject, ReadLimits
-from scheduler.outcome import UserError
+from scheduler.sandbox.process import Cancellation
+from scheduler.sandbox.rpc import ChildProgram, call_child
 
-_CHILD = Child("scheduler.isa.rocm.objects.child", "its reader", "be read", "a code object", True)
+_CHILD = ChildProgram(
+    "scheduler.isa.rocm.objects.child", "its reader", "be read", "a code object", True
+)
 
 
 def read_code_object(
@@ -39,7 +41,7 @@ def read_code_object(
         raise UserError(f"{file.name}: larger than the {limits.file_bytes >> 20} MiB that are read")
     request = {"processor": processor, "kernels": list(kernels), "limits": asdict(limits)}
     with tempfile.TemporaryDirectory(prefix="kiln-object-") as folder:
-        found = ask(
+        found = call_child(
             *(_CHILD, (json.dumps(request), str(file.absolute()))),
             name=file.name,
             folder=Path(folder),

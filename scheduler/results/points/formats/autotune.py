@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.formats.common import NANOSECONDS, Rows, make_point
 from scheduler.results.points.model import ImportContext, Points

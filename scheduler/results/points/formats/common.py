@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.model import (
     MOST_POINTS,

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
-from scheduler.outcome import UserError
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
+from scheduler.errors import UserError
 from scheduler.results.origin import kiln_commit
 from scheduler.targets import boards, find
 from tests.benchmarks.cycles.peers.compiling import Compiler
@@ -88,7 +88,7 @@ def modelled(task: Task) -> Row:
 @cache
 def _toolchain(target: str, folder: Path) -> Toolchain:
     search = Search(Path("/opt/rocm"), "", CodeCache(folder / "code"))
-    return preferred(find_for(find(target), search), find(target), "source.hip")
+    return pick_toolchain(find_target_toolchains(find(target), search), find(target), "source.hip")
 
 
 def _rows(tasks: Sequence[Task], processes: int) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 _CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 1800

@@ -15,8 +15,8 @@ from scheduler.build.model import Toolchain
 from scheduler.cycles import report_json
 from scheduler.cycles.kernel_file import KernelFile, model_file
 from scheduler.cycles.report import Report
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.state import OUTSIDE
-from scheduler.outcome import UserError
 from scheduler.targets import Target, boards
 from scheduler.targets.amd import amd_hardware
 from tests.benchmarks.cycles.candidates import choosers

@@ -32,9 +32,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from scheduler.runtime import cuda
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.lock import lock_device
 from scheduler.runtime.nvml import Monitor
 from tests.benchmarks.cycles.defaults import WITHIN
 from tests.benchmarks.cycles.shapes import FILE, Shape, read
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     device = cuda.CudaDevice(0)
     locks = Path(tempfile.gettempdir(), "kiln-locks")
-    with exclusive(device.info.id, locks):
+    with lock_device(device.info.id, locks):
         monitor = Monitor(device.info.attributes["pci"])
         head = place_of(device.info, monitor, options.commit)
         head["samples"] = f"{options.rounds} rounds, {options.candidates} other candidates"

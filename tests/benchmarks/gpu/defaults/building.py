@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.benchmarks.cycles.shapes import read
 from tests.benchmarks.gpu.building import Built
 from tests.benchmarks.gpu.defaults.contenders import contenders

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from scheduler import pipeline
 from scheduler.codegen.languages import language_of
 from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.outcome import UserError
 from scheduler.targets import Target
 from tests.benchmarks.cycles.candidates import choosing, longest, others
 from tests.benchmarks.gpu.making import Shop

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from scheduler.build.cache import CodeCache
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
-from scheduler.outcome import UserError
 from scheduler.runtime import cuda
 from scheduler.runtime.nvml import Monitor
 from tests.benchmarks.cycles.shapes import Shape, read

@@ -26,7 +26,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 from tests.benchmarks.gpu.history.folder import Sample
 from tests.benchmarks.gpu.history.prepare import SAMPLES, prepare
 from tests.benchmarks.printing import say

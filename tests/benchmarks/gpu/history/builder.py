@@ -33,7 +33,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build
 from scheduler.bundle import writer
 from scheduler.commands import options
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 CUTEDSL = "source.py"
 
@@ -61,7 +61,7 @@ def main(wanted: dict[str, Any]) -> None:
 
 def _knows(target: str) -> bool:
     try:
-        return bool(options.targets([target]))
+        return bool(options.parse_targets([target]))
     except UserError:
         return False
 
@@ -69,7 +69,7 @@ def _knows(target: str) -> bool:
 def _plan(sample: dict[str, Any]) -> Any:
     graph = pipeline.load(Path(sample["file"]), sample["name"])
     if sample["sizes"]:
-        graph = pipeline.rebind(graph, sample["sizes"])
+        graph = pipeline.with_hints(graph, sample["sizes"])
     plan = pipeline.schedule(pipeline.lower(graph))
     wanted = set(sample["nodes"])
     if not wanted:
@@ -85,7 +85,7 @@ def _languages(plan: Any, target: str) -> list[tuple[str, Callable[[Any], Any] |
         return found
     from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 
-    targets = tuple(options.targets([target]))
+    targets = tuple(options.parse_targets([target]))
     if "cuda" not in {one.backend for one in targets}:
         return found
     one = CuteDSLScheduling(plan, targets)
@@ -107,7 +107,7 @@ def _default(scheduling: Any, node: Any) -> Any:
 def _build(
     plan: Any, choose: Callable[[Any], Any] | None, wanted: dict[str, Any], out: Path, language: str
 ) -> dict[str, str]:
-    targets = options.targets([wanted["target"]])
+    targets = options.parse_targets([wanted["target"]])
     made = pipeline.generate(plan, targets, choose)
     kernels = [
         one

@@ -16,7 +16,7 @@ from typing import Any
 
 from scheduler import samples
 from scheduler.codegen import bundle_paths
-from scheduler.outcome import UserError
+from scheduler.errors import UserError
 
 INDEX = "history.json"
 

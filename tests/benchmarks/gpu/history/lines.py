@@ -13,15 +13,15 @@ from scheduler import pipeline
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.bundle.manifest import Manifest
-from scheduler.bundle.reader import read
+from scheduler.bundle.reader import open_bundle
 from scheduler.bundle.requests import request_of
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall
 from scheduler.codegen.scheduling import BaseScheduling, Candidates
+from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, hint_bindings
-from scheduler.outcome import UserError
 from scheduler.targets import find
 from scheduler.tuning.problems import TuningProblem, find_problems
 from tests.benchmarks.gpu.history.folder import (
@@ -94,7 +94,7 @@ def models(folder: Path, history: History) -> tuple[list[Model], list[str]]:
     """Every sample with what can be measured of it, and a line for each kernel that cannot be."""
     found, said = [], []
     for sample in history.samples:
-        graph = pipeline.rebind(pipeline.load(sample.file, sample.key), sample.sizes)
+        graph = pipeline.with_hints(pipeline.load(sample.file, sample.key), sample.sizes)
         plan = pipeline.schedule(pipeline.lower(graph))
         model = Model(sample, plan, hint_bindings(plan.lowered.graph.symbols))
         said += _fill(model, folder, history)
@@ -115,7 +115,7 @@ def _fill(model: Model, folder: Path, history: History) -> Iterator[str]:
             if sample != model.sample.key:
                 continue
             try:
-                manifest = read(manifest_folder(folder, commit, bundle)).manifest
+                manifest = open_bundle(manifest_folder(folder, commit, bundle)).manifest
             except UserError as error:
                 yield f"{commit.commit[:9]} {bundle}: {error}"
                 continue

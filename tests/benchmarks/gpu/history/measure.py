@@ -13,13 +13,13 @@ from tempfile import gettempdir
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Limits, default_plan, summarise, wrong_result
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.protocol import Sampler, Samples
-from scheduler.outcome import Rejected, UserError
+from scheduler.benchmark.timing import Sampler, Samples
+from scheduler.errors import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.origin import kiln_commit
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
-from scheduler.runtime.lock import exclusive
+from scheduler.runtime.lock import lock_device
 from scheduler.targets import find
 from scheduler.tuning.evaluator import BenchEvaluator
 from tests.benchmarks.gpu.history.export import Setting, results_of
@@ -79,7 +79,7 @@ def measure(
     found, said = models(folder, history)
     for line in said:
         say(f"left out: {line}")
-    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
+    lock = lock_device(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock, ExitStack() as stack:
         session = _Session(history, device, stack, amounts, begun)
 

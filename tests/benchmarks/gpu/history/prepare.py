@@ -25,11 +25,11 @@ from scheduler.build.compile import build
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
-from scheduler.build.toolchains import Search, find_for, preferred
-from scheduler.bundle.reader import read
-from scheduler.bundle.writer import record_of
+from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
+from scheduler.bundle.reader import open_bundle
+from scheduler.bundle.writer import build_record
 from scheduler.codegen import bundle_paths
-from scheduler.outcome import Rejected, UserError
+from scheduler.errors import Rejected, UserError
 from scheduler.targets import find
 from tests.benchmarks.gpu.history.folder import (
     INDEX,
@@ -179,9 +179,9 @@ def _instructions(bundles: dict[str, dict[str, Kernel]]) -> set[tuple[str, str]]
 def _build_sources(bundle: Path, history: History, cache: Path) -> dict[str, str]:
     """Build for the history's target what was rendered for the older one; what could not be."""
     target, codes = find(history.target), CodeCache(cache)
-    found = find_for(target, Search(path=os.environ.get("PATH", ""), cache=codes))
-    toolchain = preferred(found, target)
-    entries = {name: one for name, one in read(bundle).manifest.kernels.items()
+    found = find_target_toolchains(target, Search(path=os.environ.get("PATH", ""), cache=codes))
+    toolchain = pick_toolchain(found, target)
+    entries = {name: one for name, one in open_bundle(bundle).manifest.kernels.items()
                if (bundle / one.source).is_file()}  # fmt: skip
 
     def made(name: str) -> Build | Rejected:
@@ -194,7 +194,7 @@ def _build_sources(bundle: Path, history: History, cache: Path) -> dict[str, str
             if isinstance(one, Build):
                 place = bundle / bundle_paths.build_folder(name, history.target)
                 shutil.copytree(one.directory, place, dirs_exist_ok=True)
-                (place / bundle_paths.BUILD_RECORD).write_text(record_of(one))
+                (place / bundle_paths.BUILD_RECORD).write_text(build_record(one))
             else:
                 said[f"{bundle.name}/{name}"] = one.reason
     return said
@@ -247,7 +247,7 @@ def _run(tree: Path, command: list[str]) -> str:
 def _kernels(bundle: Path, target: str) -> dict[str, Kernel]:
     """Those that were built."""
     found = {}
-    manifest = read(bundle).manifest
+    manifest = open_bundle(bundle).manifest
     for name, entry in manifest.kernels.items():
         record = bundle / bundle_paths.build_folder(name, target) / bundle_paths.BUILD_RECORD
         if not record.is_file():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kiln_tiny.scheduling import SOURCE_FILE
-from scheduler.build.diagnostics import diagnostics
+from scheduler.build.diagnostics import parse_diagnostics
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
 from scheduler.build.model import Diagnostic, Toolchain
@@ -41,7 +41,7 @@ class TinyRecipe(Recipe):
             Step((*compiler, "-shared", "-x", "assembler", self.listing_file, "-o", "kernel.bin")),
         )
 
-    def unloadable(self, directory: Path, symbol: str) -> str:
+    def load_error(self, directory: Path, symbol: str) -> str:
         exported = dynamic_symbols((directory / self.library_file).read_bytes()).defined
         return "" if symbol in exported else f"no function {symbol}"
 
@@ -49,7 +49,7 @@ class TinyRecipe(Recipe):
         return {"loop": {"library_bytes": (directory / self.library_file).stat().st_size}}
 
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
-        return diagnostics(log, self.source_file)
+        return parse_diagnostics(log, self.source_file)
 
 
 RECIPE = TinyRecipe()

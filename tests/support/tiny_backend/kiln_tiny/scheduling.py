@@ -11,12 +11,12 @@ from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.names import PLACEHOLDER, size_names
 from scheduler.codegen.scheduling import BaseScheduling, TemplateTable
 from scheduler.codegen.template import Config, KernelTemplate, RenderedTemplate
+from scheduler.errors import Rejected, Stage
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr, symbol
 from scheduler.ir.operations import GroupKind
 from scheduler.ir.values import Call, Cast, Const, Load, Value
-from scheduler.outcome import Rejected, Stage
 
 SOURCE_FILE = "source.c"
 _OPERATORS = {"add": "+", "mul": "*", "sub": "-"}

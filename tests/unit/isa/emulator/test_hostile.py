@@ -6,12 +6,12 @@ import random
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of
 from scheduler.isa.rocm.emulator.run import EmulationResult, run
-from scheduler.outcome import UserError
 from tests.unit.isa.emulator.kernels import IN, LOAD, OUT, STORE, listing
 
 LIMITS = Limits(steps=20_000, calls=5_000, pages=64, recorded=100_000)

@@ -32,7 +32,7 @@ def filled(matrix: Array, layout: Layout, items: int, lanes: int, element: str) 
     values = np.zeros((1, items, lanes))
     for item in range(items):
         for lane in range(lanes):
-            values[0, item, lane] = matrix[layout.at(lane, item)]
+            values[0, item, lane] = matrix[layout.evaluate(lane, item)]
     if element in NARROW:
         dtype = DType.from_label(element)
         codes = values.astype(np.int8).view(np.uint8) if element == "i8" else to_bits(values, dtype)
@@ -64,8 +64,8 @@ def test_a_product_is_the_plain_one(one: MatrixInstruction, processor: str) -> N
     name = mnemonic(one)
     row = block(SPELLINGS.get(name, name), processor)
     blocks = [
-        filled(a, one.a, one.a_values, one.lanes, one.held),
-        filled(b, one.b, one.b_values, one.lanes, one.held),
+        filled(a, one.a, one.a_values, one.lanes, one.register_type),
+        filled(b, one.b, one.b_values, one.lanes, one.register_type),
         filled(c, one.d, one.d_values, one.lanes, one.accumulator),
     ]
     assert tuple(each.shape[1] for each in blocks) == row.sources

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.errors import UserError
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of
 from scheduler.isa.rocm.emulator.run import run
-from scheduler.outcome import UserError
 from tests.unit.isa.emulator.kernels import IN, LOAD, OUT, STORE, execute, listing, program
 
 

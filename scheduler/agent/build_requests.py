@@ -1,0 +1,97 @@
+"""Builds that a search asks its server for, while it measures those that are there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from scheduler.agent.client import StoppedError
+from scheduler.agent.protocol import MAX_KERNELS_PER_MESSAGE, BuildResult, BuildResults, Library
+from scheduler.build.model import Build
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.errors import Rejected, Stage
+
+_FIRST_PAUSE_S = 0.1
+
+log = logging.getLogger(__name__)
+
+
+class RequestedBuilds:
+    """``CompilePool`` of a server. A thread asks for what waits, with pauses that grow up to what
+    the server says, and fetches what is built; a server that is away is asked again.
+
+    ``ask`` names kernels and ``fetch`` brings a library here; each raises ``StoppedError`` where
+    the server did not answer. Anything else that they raise goes to ``fail``, once.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[list[str]], BuildResults],
+        fetch: Callable[[Library], Build],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self._ask = ask
+        self._fetch = fetch
+        self._fail = fail
+        self._lock = threading.Lock()
+        self._waiting: dict[str, list[Future[Build | Rejected]]] = {}
+        self._news = threading.Event()
+        self._over = threading.Event()
+        self._longest_s = _FIRST_PAUSE_S
+        self._thread = threading.Thread(target=self._run, name="asked-builds")
+        self._thread.start()
+
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
+        """Ask for a build; it is fetched once it is there."""
+        future: Future[Build | Rejected] = Future()
+        with self._lock:
+            self._waiting.setdefault(caller.name, []).append(future)
+        self._news.set()
+        return future
+
+    def close(self) -> None:
+        """Wait for nothing more; may be called again."""
+        self._over.set()
+        self._news.set()
+        self._thread.join()
+        with self._lock:
+            for futures in self._waiting.values():
+                for future in futures:
+                    future.cancel()
+            self._waiting.clear()
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while not self._over.is_set():
+            with self._lock:
+                names = list(self._waiting)[:MAX_KERNELS_PER_MESSAGE]
+            try:
+                came = bool(names) and self._poll(names)
+            except StoppedError as error:
+                log.debug("builds are asked for again: %s", error)
+                came = False
+            except Exception as error:  # noqa: BLE001 - raised where the work is done
+                self._fail(error)
+                return
+            pause = _FIRST_PAUSE_S if came else min(2 * pause, self._longest_s)
+            self._news.wait(pause if names else None)
+            self._news.clear()
+
+    def _poll(self, names: list[str]) -> bool:
+        """Whether something came."""
+        answer = self._ask(names)
+        self._longest_s = max(answer.wait_s, _FIRST_PAUSE_S)
+        for one in answer.builds:
+            found = self._resolve(one)
+            with self._lock:
+                futures = self._waiting.pop(one.kernel, [])
+            for future in futures:
+                future.set_result(found)
+        return bool(answer.builds)
+
+    def _resolve(self, one: BuildResult) -> Build | Rejected:
+        if one.library is not None:
+            return self._fetch(one.library)
+        return one.loss.rejected if one.loss else Rejected(Stage.COMPILE, "it was not built")

@@ -1,0 +1,170 @@
+"""Asking the server: HTTPS alone, one address, tries with growing pauses until it answers."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import random
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from scheduler.agent.protocol import SESSION_HEADER, URL_PREFIX
+from scheduler.errors import UserError
+from scheduler.text import one_line
+
+LONGEST_PAUSE_S = 30.0
+_FIRST_PAUSE_S = 0.5
+_ANSWER_BYTES = 64 << 20
+_CHUNK_BYTES = 1 << 20
+_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
+
+log = logging.getLogger(__name__)
+
+
+class TokenError(UserError):
+    """The token is not valid, any more or for this."""
+
+
+class LeaseOverError(Exception):
+    """The lease, or the session, is over: what it was about is another's."""
+
+
+class StoppedError(Exception):
+    """This worker is to end, and the server was not reached before."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A token goes to the address that was given, and to no other."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None: the answer is taken as it is."""
+
+
+class ServerClient:
+    """One server, asked with one token. Raises from all that asks: ``TokenError``, ``OverError``,
+    ``StoppedError`` once ``stop`` is set and it was not reached, ``UserError`` for what the server
+    turns down."""
+
+    def __init__(self, url: str, token: str, stop: threading.Event, timeout_s: float = 60) -> None:
+        self._root = f"{checked_url(url)}/{URL_PREFIX}"
+        self._token = token
+        self._stop = stop
+        self._timeout_s = timeout_s
+        self._opener = urllib.request.build_opener(_NoRedirects)
+        self.session = ""
+
+    def post(self, path: str, body: Any, tries: int | None = None) -> dict[str, Any]:
+        """Send JSON, and the JSON that is answered."""
+        data = json.dumps(body, allow_nan=False).encode()
+
+        def answer() -> dict[str, Any]:
+            with self._open(path, data) as response:
+                text = response.read(_ANSWER_BYTES + 1)
+            if len(text) > _ANSWER_BYTES:
+                raise UserError(f"{self._root}/{path}: the answer is too long")
+            found = json.loads(text)
+            if not isinstance(found, dict):
+                raise ValueError("the answer is not Kiln's")
+            return found
+
+        found: dict[str, Any] = self._retry(path, answer, tries)
+        return found
+
+    def fetch(self, path: str, size: int, tries: int | None = None) -> bytes:
+        """A file of so many bytes."""
+
+        def answer() -> bytes:
+            with self._open(path, None) as response:
+                data: bytes = response.read(size + 1)
+            if len(data) != size:
+                raise ValueError(f"{len(data)} of {size} bytes came")
+            return data
+
+        data: bytes = self._retry(path, answer, tries)
+        return data
+
+    def _open(self, path: str, data: bytes | None) -> Any:
+        headers = {"Authorization": f"Bearer {self._token}", "User-Agent": "kiln-worker/1"}
+        if self.session:
+            headers[SESSION_HEADER] = self.session
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(f"{self._root}/{path}", data, headers)  # noqa: S310
+        return self._opener.open(request, timeout=self._timeout_s)
+
+    def _retry(self, path: str, ask: Callable[[], Any], tries: int | None) -> Any:
+        turn = 0
+        while True:
+            turn += 1
+            pause = min(LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(turn - 1, 16))
+            pause *= random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+            try:
+                return ask()
+            except urllib.error.HTTPError as error:
+                line = _error_line(error)
+                _raise_final(error.code, line)
+                pause = _retry_after_s(error.headers.get("Retry-After"), pause)
+                reason = f"{error.code}: {line}"
+            except (OSError, HTTPException, ValueError) as error:  # URLError, timeouts are OSErrors
+                reason = str(getattr(error, "reason", error)) or type(error).__name__
+            if turn == tries:
+                raise StoppedError(reason)
+            log.warning("%s: %s; again in %.1f s", path.partition("?")[0], one_line(reason), pause)
+            if self._stop.wait(pause) and tries is None:
+                raise StoppedError(reason)
+
+
+def _raise_final(status: int, line: str) -> None:
+    """Raise for an answer that another try does not change."""
+    if status in (401, 403):
+        raise TokenError(line)
+    if status == 409:
+        raise LeaseOverError(line)
+    if status not in _TEMPORARY:
+        raise UserError(f"the server answers {status}: {line}")
+
+
+def checked_url(url: str) -> str:
+    """The address without a slash at its end. Raises ``UserError`` for one by which the token would
+    cross a network in the clear."""
+    text = url.strip().rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"{url}: the server's address begins with https://")
+    if parts.username or parts.query or parts.fragment:
+        raise UserError(f"{url}: the server's address alone, as https://kiln.example")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise UserError(f"{url}: the token would cross the network in the clear: use https://")
+    return text
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _error_line(error: urllib.error.HTTPError) -> str:
+    """What an error says, in one line."""
+    try:
+        return one_line(str(json.loads(error.read(_CHUNK_BYTES))["error"]))
+    except (OSError, ValueError, KeyError, TypeError, HTTPException):
+        return one_line(str(error.reason))
+
+
+def _retry_after_s(given: str | None, otherwise: float) -> float:
+    """How long ``Retry-After`` asks to wait."""
+    try:
+        seconds = float(given or "")
+    except ValueError:
+        return otherwise
+    return min(max(seconds, 0.0), LONGEST_PAUSE_S) if seconds == seconds else otherwise  # noqa: PLR0124

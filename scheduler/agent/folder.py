@@ -1,0 +1,103 @@
+"""A worker's own folder: files that it fetched, by their content, and what it has not delivered."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from scheduler.agent.protocol import Result, as_json, parse_message
+from scheduler.errors import UserError
+from scheduler.files import disk_errors, write_atomic
+
+_JOURNAL = "undelivered.json"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The lease that this worker holds, and results that the server may not have."""
+
+    lease: str
+    results: tuple[Result, ...] = field(default=())
+
+
+class Folder:
+    """``path`` is for one worker at a time. At most ``most_bytes`` of fetched files are kept."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.path = path
+        self._most_bytes = most_bytes
+        with disk_errors("the worker's files", path):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock: IO[bytes] = (path / "lock").open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{path}: another worker uses this folder; give each its own") from None
+
+    def file(self, digest: str, name: str, fetch: Callable[[], bytes]) -> Path:
+        """The file with that content under that name; fetched where it is not here, or damaged.
+
+        Raises ``UserError`` where what was fetched is something else.
+        """
+        place = self.path / "files" / digest / name
+        try:
+            if _digest(place.read_bytes()) == digest:
+                os.utime(place.parent)  # in use: the last to be dropped
+                return place
+        except OSError:
+            pass
+        data = fetch()
+        if _digest(data) != digest:
+            raise UserError(f"{digest}: the server sent something else under this digest")
+        with disk_errors("fetched files", self.path):
+            write_atomic(place, data)
+        return place
+
+    def sweep(self, used: Collection[str]) -> None:
+        """Drop what was not used for the longest time, until the rest is small enough."""
+        found = []
+        for one in (self.path / "files").glob("*"):
+            size = sum(file.stat().st_size for file in one.iterdir())
+            found.append((one.name in used, one.stat().st_mtime, size, one))
+        left = sum(size for _, _, size, _ in found)
+        for is_used, _, size, folder in sorted(found, key=lambda one: one[:2]):
+            if is_used or left <= self._most_bytes:
+                return
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+            left -= size
+
+    def journal(self) -> Journal | None:
+        """What a process of before left; None for nothing, or what a crash of the host cut off."""
+        try:
+            data = json.loads((self.path / _JOURNAL).read_bytes())
+            return parse_message(data, Journal, _JOURNAL)
+        except (OSError, ValueError, UserError):
+            return None
+
+    def save_journal(self, lease: str, results: Sequence[Result]) -> None:
+        """Note what is not delivered, before anything is sent."""
+        data = json.dumps(as_json(Journal(lease, tuple(results))), allow_nan=False).encode()
+        with disk_errors("the worker's results", self.path):
+            write_atomic(self.path / _JOURNAL, data)
+
+    def clear_journal(self) -> None:
+        """The lease is over."""
+        with suppress(FileNotFoundError):
+            (self.path / _JOURNAL).unlink()
+
+    def close(self) -> None:
+        """Let another have it."""
+        self._lock.close()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

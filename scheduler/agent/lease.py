@@ -1,0 +1,171 @@
+"""A task in a worker's hands: its results on their way to the server, its lease kept alive."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from scheduler.agent.client import LeaseOverError, ServerClient, StoppedError, TokenError
+from scheduler.agent.folder import Folder
+from scheduler.agent.protocol import (
+    MAX_RESULTS_PER_MESSAGE,
+    Directive,
+    FinalResult,
+    GiveUp,
+    ReplayTask,
+    Reply,
+    Result,
+    Task,
+    as_json,
+    parse_message,
+)
+from scheduler.errors import MachineError, UserError
+from scheduler.sandbox.process import Cancellation, Cancelled
+
+_LONGEST_SILENCE_S = 2.0  # a sign of life also hears that the work was cancelled
+_SIGNS_A_LEASE = 4
+
+log = logging.getLogger(__name__)
+
+
+class Lease:
+    """What is said of a task while it is worked on. A thread sends results as they come, and signs
+    of life between them; ``cancellation`` is called once the work is to stop, ``end`` says why."""
+
+    def __init__(
+        self, server: ServerClient, folder: Folder, lease: str, cancellation: Cancellation
+    ) -> None:
+        self._server = server
+        self._folder = folder
+        self._lease = lease
+        self._cancellation = cancellation
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._waiting: list[Result] = []
+        self._news = threading.Event()
+        self._done = threading.Event()
+        self._failure: Exception | None = None
+        self.sent: dict[str, Result] = {}
+        self.end: Reply | None = None
+        self.is_draining = False
+        self.device = ""
+        self.spent_s = 0.0  # of the budget, so far
+        self.samples = (0, 0)  # of what is measured again: so far, and at most
+
+    @contextmanager
+    def keep_alive(self, seconds: float) -> Iterator[None]:
+        """Send while the body works; raises what ended the sending, a ``TokenError`` say."""
+        thread = threading.Thread(target=self._run, args=(seconds,), name="lease")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._done.set()
+            self._news.set()
+            thread.join()
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if isinstance(self._failure, TokenError | StoppedError | MachineError):
+            raise self._failure
+        if self._failure is not None:
+            raise RuntimeError(f"the server turned it down: {self._failure}") from self._failure
+
+    def put(self, result: Result) -> None:
+        """Deliver a result soon; it is on the disk from now on. Raises ``Cancelled`` where nobody
+        waits for it any more."""
+        if self._cancellation.cancelled:
+            raise Cancelled
+        with self._lock:
+            self._waiting.append(result)
+            self._folder.save_journal(self._lease, self._waiting)
+        self._news.set()
+
+    def requeue(self, results: tuple[Result, ...]) -> None:
+        """Of a process of before: on the disk already."""
+        with self._lock:
+            self._waiting.extend(results)
+
+    def deliver(self) -> Reply:
+        """Send what waits, or a sign of life, once; one thread at a time."""
+        with self._sending:
+            return self._deliver()
+
+    def _deliver(self) -> Reply:
+        with self._lock:
+            part = self._waiting[:MAX_RESULTS_PER_MESSAGE]
+        body = self._body(results=as_json(part))
+        try:
+            reply = parse_message(self._server.post("progress", body), Reply, "the server's answer")
+        except LeaseOverError as error:
+            reply = Reply(Directive.STOP, str(error))
+        with self._lock:
+            del self._waiting[: len(part)]
+            self.sent.update((one.kernel, one) for one in part)
+            self._folder.save_journal(self._lease, self._waiting)
+        return reply
+
+    def deliver_all(self) -> None:
+        """Until nothing waits, or nobody waits for it."""
+        while self._waiting and self.end is None:
+            self._handle_reply(self.deliver())
+
+    def finish(
+        self, lines: tuple[FinalResult, ...], rest: str = "", results: tuple[Result, ...] = ()
+    ) -> None:
+        """Hand the decision in, and why a search left the others untried; or the ``results`` of
+        what was measured again. Raises ``OverError`` where the lease is over."""
+        body = self._body(lines=as_json(lines), rest=rest[:500], results=as_json(results))
+        self._server.post("finish", body)
+        self._folder.clear_journal()
+
+    def give_up(self, why: GiveUp, reason: str = "", detail: str = "", tries: int = 3) -> None:
+        """Give the task back; where the server is away its lease runs out there."""
+        body = {"lease": self._lease, "why": why, "reason": reason[:500], "detail": detail[:20_000]}
+        with suppress(LeaseOverError, StoppedError, UserError):
+            self._server.post("give-up", body, tries)
+        self._folder.clear_journal()
+
+    def _run(self, seconds: float) -> None:
+        pause = min(seconds / _SIGNS_A_LEASE, _LONGEST_SILENCE_S)
+        while not self._done.is_set():
+            try:
+                self._handle_reply(self.deliver())
+            except Exception as error:  # noqa: BLE001 - raised in the other thread, or logged
+                self.fail(error)
+            if self.end is not None:
+                return
+            if not self._waiting:
+                self._news.wait(pause)
+            self._news.clear()
+
+    def fail(self, error: Exception) -> None:
+        """What was asked beside the work, by another thread, came to this: the work ends."""
+        if not isinstance(error, LeaseOverError):
+            self._failure = self._failure or error
+        self._stop(Reply(Directive.STOP, str(error) or type(error).__name__))
+
+    def _body(self, **what: Any) -> dict[str, Any]:
+        samples, due = self.samples
+        counts = {"spent_s": self.spent_s, "samples": samples, "samples_due": due}
+        return {"lease": self._lease, "device": self.device, **counts, **what}
+
+    def _handle_reply(self, reply: Reply) -> None:
+        if reply.say in (Directive.STOP, Directive.PAUSE):
+            self._stop(reply)
+        self.is_draining = self.is_draining or reply.say is Directive.DRAIN
+
+    def _stop(self, reply: Reply) -> None:
+        self.end = self.end or reply
+        self._cancellation.cancel()
+
+
+def describe_task(task: Task | ReplayTask) -> str:
+    """One line for the log."""
+    if isinstance(task, ReplayTask):
+        return f"{task.title} ({len(task.repeats)} builds again, {task.target})"
+    tried = "a search" if task.budget is not None else f"{len(task.libraries)} kernels"
+    return f"{task.title or task.node} ({tried}, {task.target})"

@@ -1,0 +1,245 @@
+"""Measuring a task for a server: the desk whose work comes over HTTPS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from scheduler import pipeline, targets
+from scheduler.agent.build_requests import RequestedBuilds
+from scheduler.agent.client import ServerClient
+from scheduler.agent.folder import Folder
+from scheduler.agent.lease import Lease
+from scheduler.agent.protocol import (
+    BuildResults,
+    FinalResult,
+    Library,
+    ReplayTask,
+    Result,
+    Task,
+    final_result,
+    parse_message,
+    result_of,
+)
+from scheduler.benchmark.measurement import Measurement
+from scheduler.build.model import Build
+from scheduler.build.recipe import recipe_of
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.scheduling import targets_sharing_source
+from scheduler.errors import Rejected, Stage, UserError
+from scheduler.fusion.nodes import Schedule
+from scheduler.runtime.device import DeviceInfo
+from scheduler.runtime.lock import DeviceBusy, lock_device
+from scheduler.sandbox.process import Cancellation, Cancelled
+from scheduler.tuning.assignment import NO_LIMIT, Assignment, PreparedSchedule, run_assignment
+from scheduler.tuning.compile_pool import CompilePool
+from scheduler.tuning.ledger import CandidateState
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.run import SearchOptions
+from scheduler.tuning.tuner import Event
+from scheduler.tuning.warm_start import build_warm_start
+
+_POLL_S = 0.2
+_ONE_TRY = 1  # what is asked beside the work is asked again anyway
+
+
+class FetchedBuilds:
+    """``CompilePool`` of what was built elsewhere and lies here: nothing is fetched beside a
+    measurement."""
+
+    def __init__(self, builds: dict[str, Build]) -> None:
+        self._builds = builds
+
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
+        """What is there already."""
+        future: Future[Build | Rejected] = Future()
+        future.set_result(self._builds[caller.name])
+        return future
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+class RemoteTuningHost:
+    """The desk of a worker without the database."""
+
+    def __init__(self, task: Task, pool: CompilePool, holding: Lease, device: DeviceInfo) -> None:
+        self._task = task
+        self._pool = pool
+        self._holding = holding
+        self._device = device
+
+    def begin(self, _: TuningProblem) -> None:
+        """The server knows it from its plan, or from its own look at the graph."""
+
+    def options(self, _: TuningProblem) -> SearchOptions:
+        task = self._task
+        seen = {one.kernel: self._seen(one) for one in task.seen}
+        return SearchOptions(
+            strategy=task.strategy,
+            seed=task.seed,
+            known=task.known,
+            start=build_warm_start(task.begins_with, task.begins),
+            measured=seen,
+        )
+
+    def pool(self, _: TuningProblem) -> CompilePool:
+        return self._pool
+
+    def note(self, event: Event) -> None:
+        self._holding.spent_s = event.seconds
+        if event.entry.stage != Stage.COMPILE:  # that is what the server said
+            self._holding.put(result_of(event.entry))
+
+    def _seen(self, one: Result) -> Measurement | Rejected:
+        if one.measured is None:
+            return one.loss.rejected if one.loss else Rejected(Stage.RUN, "it failed before")
+        device = self._device
+        return one.measured.measurement(one.kernel, device.id, self._task.bindings, device.emulated)
+
+
+def measure(
+    task: Task,
+    server: ServerClient,
+    folder: Folder,
+    holding: Lease,
+    device: DeviceInfo,
+    cancellation: Cancellation,
+) -> TaskResult:
+    """Fetch all that the task needs, then measure it on a device that is this process's own.
+
+    Raises ``Cancelled``; ``UserError`` where it cannot be measured here.
+    """
+    graph = fetch_file(server, folder, task, task.graph, "graph.pt2", task.graph_bytes)
+    builds = {one.kernel: fetch_build(server, folder, task, one) for one in task.libraries}
+    folder.sweep({task.graph, *(one.digest for one in task.libraries)})
+    if cancellation.cancelled:
+        raise Cancelled
+    assignment = Assignment(
+        *(task.node, task.target, task.bindings),
+        frozenset(builds) if task.budget is None else None,
+        task.budget or NO_LIMIT,
+        waiting_counts=False,
+    )
+    with closing(_pool(task, server, folder, holding, builds)) as pool:
+        desk = RemoteTuningHost(task, pool, holding, device)
+        decided = run_assignment(
+            assignment, _prepare(graph, task.target), desk, device, cancellation
+        )
+    holding.spent_s = decided.seconds
+    holding.deliver_all()
+    sent = {one.kernel: one for one in task.seen} | holding.sent
+    return _task_result(task, tuple(final_result(entry, sent) for _, entry in decided.lines))
+
+
+def _pool(
+    task: Task, server: ServerClient, folder: Folder, holding: Lease, builds: dict[str, Build]
+) -> CompilePool:
+    """What was planned lies here; what a search wants is asked for."""
+    if task.budget is None:
+        return FetchedBuilds(builds)
+
+    def ask(kernels: list[str]) -> BuildResults:
+        body = {"lease": task.lease, "kernels": kernels}
+        return parse_message(
+            server.post("builds", body, _ONE_TRY), BuildResults, "the server's answer"
+        )
+
+    return RequestedBuilds(
+        ask, lambda one: fetch_build(server, folder, task, one, _ONE_TRY), holding.fail
+    )
+
+
+@lru_cache(maxsize=2)
+def load_schedule(graph: Path) -> Schedule:
+    """A graph's file in execution order."""
+    return pipeline.schedule(pipeline.lower(pipeline.load(graph)))
+
+
+@lru_cache(maxsize=2)
+def _prepare(graph: Path, target: str) -> PreparedSchedule:
+    schedule = load_schedule(graph)
+    every = targets_sharing_source(targets.find(targets.names()[0]))
+    return PreparedSchedule(
+        schedule,
+        pipeline.scheduling(schedule, every),
+        pipeline.scheduling(schedule, (targets.find(target),)),
+    )
+
+
+def fetch_build(
+    server: ServerClient,
+    folder: Folder,
+    task: Task | ReplayTask,
+    library: Library,
+    tries: int | None = None,
+) -> Build:
+    """A build whose library is fetched. Raises ``UserError`` where the server has none."""
+    name = recipe_of(targets.find(task.target), library.source_file).library_file
+    place = fetch_file(server, folder, task, library.digest, name, library.size_bytes, tries)
+    return library.build(task.target, place.parent)
+
+
+def fetch_file(
+    server: ServerClient,
+    folder: Folder,
+    task: Task | ReplayTask,
+    digest: str,
+    name: str,
+    size: int,
+    tries: int | None = None,
+) -> Path:
+    """A file that the lease is for. Raises ``UserError`` where the server has none."""
+    path = f"leases/{task.lease}/files/{digest}"
+    return folder.file(digest, name, lambda: server.fetch(path, size, tries))
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What is handed in: the last word on what was tried; of a search, why the rest was not. Of
+    what was measured again, the ``results``."""
+
+    lines: tuple[FinalResult, ...]
+    rest: str = ""
+    results: tuple[Result, ...] = ()
+
+
+def _task_result(task: Task, lines: tuple[FinalResult, ...]) -> TaskResult:
+    if task.budget is None:
+        return TaskResult(lines)
+    untried = [one for one in lines if one.state is CandidateState.UNTRIED]
+    tried = tuple(one for one in lines if one.state is not CandidateState.UNTRIED)
+    return TaskResult(tried, next((one.reason for one in untried), ""))
+
+
+@contextmanager
+def acquire_device(
+    device_id: str, here: list[DeviceInfo], locks: Path, cancellation: Cancellation
+) -> Iterator[DeviceInfo]:
+    """The device of that id, or another of its kind that is free, for this process alone; waits
+    while all are in use. Raises ``Cancelled``, and ``UserError`` where there is none."""
+    own = next((one for one in here if one.id == device_id), None)
+    if own is None:
+        raise UserError(f"device {device_id}: no such device here any more")
+    kind = (own.target, own.name)
+    alike = [own, *(one for one in here if one != own and (one.target, one.name) == kind)]
+    while True:
+        for device in alike:
+            lock = lock_device(device.id, locks, wait=False)
+            try:
+                lock.__enter__()
+            except DeviceBusy:
+                continue
+            try:
+                yield device
+            finally:
+                lock.__exit__(None, None, None)
+            return
+        if cancellation.cancelled:
+            raise Cancelled
+        time.sleep(_POLL_S)

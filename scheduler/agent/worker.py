@@ -1,0 +1,186 @@
+"""A remote worker's life: join, take a task, measure it, hand it in; until it is to end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.agent.client import LeaseOverError, ServerClient, StoppedError, TokenError
+from scheduler.agent.folder import Folder
+from scheduler.agent.lease import Lease, describe_task
+from scheduler.agent.measure import TaskResult, acquire_device, measure
+from scheduler.agent.protocol import (
+    Directive,
+    GiveUp,
+    ReplayTask,
+    Task,
+    Welcome,
+    Work,
+    parse_message,
+)
+from scheduler.agent.replay import replay
+from scheduler.agent.version import PROTOCOL, generator, versions
+from scheduler.errors import MachineError, UserError
+from scheduler.runtime.device import DeviceInfo
+from scheduler.runtime.devices import probe
+from scheduler.sandbox import in_force
+from scheduler.sandbox.process import Cancellation, Cancelled
+from scheduler.text import one_line
+
+_LAST_WORDS_TRIES = 3
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How a worker joins. ``queue`` and ``name`` are "" for whatever the token allows; ``slot`` is
+    this worker's number among those of one token; ``once``: end after one task."""
+
+    queue: str = ""
+    name: str = ""
+    slot: int = 1
+    once: bool = False
+    locks: Path = Path()
+
+
+class RemoteWorker:
+    """``stop`` is set once the process is to end: what it has is given back then."""
+
+    def __init__(
+        self, server: ServerClient, folder: Folder, options: WorkerOptions, stop: threading.Event
+    ) -> None:
+        self._server = server
+        self._folder = folder
+        self._options = options
+        self._stop = stop
+        self._cancellation = Cancellation()
+        self._devices: list[DeviceInfo] = []
+
+    def end(self) -> None:
+        """Stop what is under way, from any thread or signal."""
+        self._stop.set()
+        self._cancellation.cancel()
+
+    def run(self) -> None:
+        """Until it is stopped or drained, or another process has joined under the name.
+
+        Raises ``UserError`` for what a person must mend, ``StoppedError`` where it was stopped
+        while the server was away.
+        """
+        self._join()
+        self._deliver_journal()
+        while not self._stop.is_set():
+            answer = self._server.post("lease", {})
+            work = parse_message(answer, Work, "the server's answer")
+            assigned = work.task or work.again
+            if assigned is not None:
+                drains = self._run_task(assigned)
+                if drains or self._options.once:
+                    break
+            elif work.say is Directive.DRAIN:
+                log.info("drained: %s", work.why or "asked on the page of devices")
+                break
+            else:
+                self._stop.wait(work.wait_s)
+        self._leave()
+
+    def _join(self) -> None:
+        found = probe()
+        self._devices = [one for one in found if isinstance(one, DeviceInfo)]
+        absent = [one for one in found if not isinstance(one, DeviceInfo)]
+        journal = self._folder.journal()
+        body: dict[str, Any] = {
+            "protocol": PROTOCOL,
+            "generator": generator(),
+            "queue": self._options.queue,
+            "name": self._options.name,
+            "slot": self._options.slot,
+            "host": socket.gethostname()[:120],
+            "pid": os.getpid(),
+            "devices": [
+                {**asdict(one), "attributes": dict(one.attributes)} for one in self._devices
+            ],
+            "absent": [{"kind": one.kind, "reason": one.reason[:500]} for one in absent],
+            "fence": [asdict(part) for part in in_force().parts],
+            "versions": versions(),
+            "holds": journal.lease if journal else "",
+        }
+        welcome = parse_message(self._server.post("hello", body), Welcome, "the server's answer")
+        self._server.session = welcome.session
+        log.info("joined as %s; queues: %s", welcome.worker, " ".join(welcome.queues))
+
+    def _deliver_journal(self) -> None:
+        """Deliver what a process of before measured; its task goes back: it may have ended it."""
+        journal = self._folder.journal()
+        if journal is None:
+            self._folder.clear_journal()
+            return
+        holding = Lease(self._server, self._folder, journal.lease, Cancellation())
+        holding.requeue(journal.results)
+        holding.deliver_all()
+        if holding.end is None:
+            log.info("%d results of before were delivered", len(journal.results))
+            holding.give_up(GiveUp.DIED, "the worker's process ended while it worked on this")
+        else:
+            log.info("results of before are dropped: %s", holding.end.why)
+            self._folder.clear_journal()
+
+    def _run_task(self, task: Task | ReplayTask) -> bool:
+        """Do a task, or give it back and say why; whether the worker is to end then."""
+        log.info("takes %s", describe_task(task))
+        self._cancellation = cancellation = Cancellation()
+        if self._stop.is_set():
+            cancellation.cancel()
+        holding = Lease(self._server, self._folder, task.lease, cancellation)
+        self._folder.save_journal(task.lease, ())
+        try:
+            with holding.keep_alive(task.seconds):
+                handed = self._measure(task, holding, cancellation)
+            holding.finish(handed.lines, handed.rest, handed.results)
+            log.info("done with %s", describe_task(task))
+        except (Cancelled, LeaseOverError) as error:
+            self._give_back(holding, str(error))
+        except StoppedError:
+            log.warning("the server is away: what was measured is kept for the next start")
+            raise
+        except MachineError as error:
+            holding.give_up(GiveUp.MACHINE, str(error))
+        except TokenError:
+            raise
+        except UserError as error:
+            holding.give_up(GiveUp.REJECTED, str(error))
+        except (OSError, MemoryError) as error:
+            holding.give_up(GiveUp.MACHINE, f"{type(error).__name__}: {one_line(str(error))}")
+        except Exception as error:
+            reason = f"internal error: {type(error).__name__}: {one_line(str(error))}"
+            log.exception("%s", reason)
+            holding.give_up(GiveUp.BUG, reason, traceback.format_exc())
+        return holding.is_draining
+
+    def _measure(
+        self, task: Task | ReplayTask, holding: Lease, cancellation: Cancellation
+    ) -> TaskResult:
+        with acquire_device(
+            task.device, self._devices, self._options.locks, cancellation
+        ) as device:
+            holding.device = device.id
+            around = (self._server, self._folder, holding, device, cancellation)
+            return replay(task, *around) if isinstance(task, ReplayTask) else measure(task, *around)
+
+    def _give_back(self, holding: Lease, why: str) -> None:
+        if holding.end is not None and holding.end.say is Directive.STOP:
+            log.info("dropped: %s", holding.end.why or why)
+            self._folder.clear_journal()
+        else:
+            log.info("given back: %s", holding.end.why if holding.end else why or "stopped")
+            holding.give_up(GiveUp.STOPPED, tries=_LAST_WORDS_TRIES)
+
+    def _leave(self) -> None:
+        self._server.post("leave", {}, _LAST_WORDS_TRIES)

@@ -1,0 +1,102 @@
+"""The timing protocol: how many launches stand behind a sample, how many samples, which count.
+
+A batch of launches stands behind each sample, so that the launch overhead does not rank short
+kernels. ``tuning/halving.py`` takes the samples, in rounds interleaved over the candidates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from scheduler.errors import Rejected
+from scheduler.runtime.device import Timing
+
+
+@dataclass(frozen=True)
+class TimingPlan:
+    """How long to measure.
+
+    A sample is ``batch`` launches, as many as reach ``min_sample_ns`` (at most ``max_batch``).
+    Rounds go on until each candidate has ``max_samples`` or, with at least ``min_samples``, has
+    used ``budget_s`` seconds of device time.
+    """
+
+    min_samples: int = 5
+    max_samples: int = 30
+    min_sample_ns: float = 100_000.0
+    max_batch: int = 1000
+    budget_s: float = 1.0
+
+    def batch_for(self, single_ns: float) -> int:
+        """Launches behind a sample, when one takes this long."""
+        if single_ns <= 0:
+            return self.max_batch
+        return max(1, min(self.max_batch, round(self.min_sample_ns / single_ns)))
+
+    def done(self, seen: Samples) -> bool:
+        """Whether a candidate has enough samples."""
+        if seen.count >= self.max_samples:
+            return True
+        return seen.count >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
+
+
+# Rounds are over in seconds when a kernel is short and its sample cheap; a slow one (an emulated
+# GEMM takes a second) must not hold everyone for half an hour.
+EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_batch=64)
+
+
+@dataclass
+class Samples:
+    """What was seen of one candidate: nanoseconds a launch, the batch behind each sample, and what
+    the device read of itself meanwhile, a value for each sample that is kept."""
+
+    batch: int
+    kept: list[float] = field(default_factory=list)
+    readings: dict[str, list[float]] = field(default_factory=dict)
+    rejected: list[tuple[float, str]] = field(default_factory=list)
+    spent_ns: float = 0.0
+
+    def add(self, timing: Timing, floor_ns: float) -> None:
+        """Record one sample of ``batch`` launches; impossible ones go to ``rejected``."""
+        total_ns = timing.total_ns
+        self.spent_ns += max(total_ns, 0.0)
+        each = total_ns / self.batch
+        if total_ns == 0:
+            self.rejected.append((each, "zero"))
+        elif total_ns < 0:
+            self.rejected.append((each, "negative"))
+        elif each < floor_ns:
+            self.rejected.append((each, f"faster than the hardware can ({floor_ns:.0f} ns)"))
+        else:
+            self.kept.append(each)
+            for name, value in timing.readings.items():
+                self.readings.setdefault(name, []).append(value)
+
+    @property
+    def count(self) -> int:
+        """Samples so far, the rejected ones too."""
+        return len(self.kept) + len(self.rejected)
+
+    @property
+    def median_ns(self) -> float:
+        """Nanoseconds of one launch; infinite where every sample was impossible."""
+        return float(np.median(self.kept)) if self.kept else float("inf")
+
+
+Sampler: TypeAlias = Callable[[str, int], Timing | Rejected]
+"""Run a candidate (by its key) this many times: what that took, or why it is rejected."""
+
+
+class Stopwatch:
+    """Seconds since it was made, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start

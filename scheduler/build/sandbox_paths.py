@@ -1,0 +1,70 @@
+"""The files that a compiler may use: its own, our headers, and one folder for what it makes."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from scheduler.build.model import Toolchain
+from scheduler.sandbox import Sandbox
+from scheduler.sandbox.model import SYSTEM_LIBRARIES
+
+HEADERS = Path(__file__).parent / "headers"
+_SMALL_PROGRAMS = (Path("/bin"), Path("/usr/bin"))
+_SHARED_PREFIXES = frozenset(map(Path, ("/", "/usr", "/usr/local", "/opt", "/home", "/root")))
+_SCRIPT_BYTES = 1 << 16
+
+
+def places(toolchain: Toolchain, *folders: Path) -> Sandbox:
+    """The places of a toolchain's programs, working in these folders."""
+    programs = dict.fromkeys(map(Path, toolchain.programs))
+    own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
+    fence = programs_sandbox(tuple(programs), *folders)
+    read = (*fence.read, HEADERS, own, *toolchain.extra_read_paths)
+    return Sandbox(read=read, write=fence.write, execute=fence.execute)
+
+
+def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
+    """The places of compilers by themselves: their programs, libraries and headers.
+
+    A driver that is a script starts what it names, and the machine's small programs.
+    """
+    found = tuple(dict.fromkeys(path for one in programs for path in _resolve_program(one)))
+    wheel = _ziglang_folder()
+    ours = tuple(one for one in found if wheel in one.parents)
+    others = tuple(one for one in found if one not in ours)
+    read = (wheel / "lib",) if wheel is not None and ours else ()
+    if not others:  # it needs nothing of the machine's
+        return Sandbox(read=read, write=folders, execute=found)
+    homes = tuple(one.parent.parent for one in others)
+    own = (home / name for home in homes if home not in _SHARED_PREFIXES for name in ("bin", "lib"))
+    small = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
+    return Sandbox(read=read, write=folders, execute=(*found, *own, *SYSTEM_LIBRARIES, *small))
+
+
+def _resolve_program(program: Path) -> tuple[Path, ...]:
+    """The program, what it is a link to, and for a script what it names by full paths."""
+    real = program.resolve()
+    named: tuple[Path, ...] = ()
+    if _is_script(real):
+        words = real.read_bytes()[:_SCRIPT_BYTES].decode(errors="replace").split()
+        paths = (Path(word.strip("'\"")) for word in words if word.strip("'\"").startswith("/"))
+        named = tuple(path for path in paths if path.is_file())
+    return (program, real, *named)
+
+
+def _is_script(program: Path) -> bool:
+    try:
+        with program.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+@cache
+def _ziglang_folder() -> Path | None:
+    """The folder of the bundled compiler."""
+    spec = importlib.util.find_spec("ziglang")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return Path(folders[0]) if folders else None

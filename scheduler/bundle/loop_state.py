@@ -1,0 +1,115 @@
+"""Loops while a bundle runs: how many steps are done, and whose memory their names stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+
+from scheduler.bundle.manifest import LoopEntry, SliceEntry
+from scheduler.codegen.program import Step, StepKind, loop_ends
+from scheduler.errors import UserError
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.storage import BoundBuffer
+from scheduler.limits import MAX_ITERATIONS
+
+
+class LoopState:
+    """Of one run. ``pointers`` are where buffers lie, and are changed; ``holds`` says what a
+    buffer of one boolean is, once the device is done with all before."""
+
+    def __init__(
+        self,
+        loops: tuple[LoopEntry, ...],
+        buffers: Mapping[str, BoundBuffer],
+        pointers: MutableMapping[str, int],
+        bindings: Mapping[str, int],
+        holds: Callable[[str], bool],
+    ) -> None:
+        self._loops = loops
+        self._buffers = buffers
+        self._pointers = pointers
+        self._bindings = bindings
+        self._holds = holds
+        self._steps = [0] * len(loops)
+
+    def order(
+        self, steps: tuple[Step, ...], left_out: Callable[[LoopEntry, bool], bool]
+    ) -> Iterator[Step]:
+        """Calls and externs as they run. ``left_out`` is asked before a loop's first step, and
+        after each one with True, whether it cannot go on for want of what nothing computes."""
+        ends = loop_ends(steps)
+        begins = {end: begin for begin, end in ends.items()}
+        place = 0
+        while place < len(steps):
+            step = steps[place]
+            if step.kind is StepKind.BEGIN:
+                loop = self._loops[step.number]
+                if left_out(loop, False) or not self._begin(step.number):
+                    place = ends[place]
+            elif step.kind is StepKind.END:
+                loop = self._loops[step.number]
+                if not left_out(loop, True) and self._next(step.number):
+                    place = begins[place]
+            else:
+                yield step
+            place += 1
+
+    def _begin(self, number: int) -> bool:
+        self._steps[number] = 0
+        self._name(number)
+        return self._goes_on(number, self._loops[number].condition)
+
+    def _next(self, number: int) -> bool:
+        loop, pointers = self._loops[number], self._pointers
+        self._steps[number] += 1
+        goes_on = self._goes_on(number, loop.again)  # before what it names is renamed
+        for one in loop.carried:
+            pointers[one.before], pointers[one.next] = pointers[one.next], pointers[one.before]
+        self._name(number)
+        return goes_on
+
+    def _goes_on(self, number: int, condition: str) -> bool:
+        loop, done = self._loops[number], self._steps[number]
+        if loop.steps is not None:
+            count = evaluate(loop.steps, self._bindings)
+            if count > MAX_ITERATIONS:
+                raise UserError(f"{too_many_steps(loop)} {count} times")
+            return done < count
+        goes_on = self._holds(condition)
+        if goes_on and done >= MAX_ITERATIONS:
+            raise UserError(f"{too_many_steps(loop)} longer")
+        return goes_on
+
+    def _name(self, number: int) -> None:
+        """What names stand for in the step that comes."""
+        loop, step = self._loops[number], self._steps[number]
+        for one in loop.carried:
+            self._pointers[one.inside] = self._pointers[one.after] = self._pointers[one.before]
+        self._slices(loop.reads, loop.first + step)
+        self._slices(loop.makes, step)
+
+    def _slices(self, slices: Iterable[SliceEntry], number: int) -> None:
+        for one in slices:
+            whole, base = self._buffers[one.whole], self._pointers[one.whole]
+            offset = number * whole.stride[0] * whole.dtype.itemsize
+            self._pointers[one.slice] = base + offset if base else 0
+
+
+def too_many_steps(loop: LoopEntry) -> str:
+    """The beginning of what is said of a loop that runs too often."""
+    return f"{loop.node} ({loop.op}): at most {MAX_ITERATIONS} steps are run, and it goes on"
+
+
+def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:
+    """The buffers that a loop itself reads, before its first step or after any."""
+    if after_a_step:
+        made = (one.slice for one in loop.makes)
+        return (*(one.next for one in loop.carried), *made, *([loop.again] if loop.again else ()))
+    wholes = (one.whole for one in loop.reads)
+    conditions = [loop.condition] if loop.condition else []
+    return (*(one.before for one in loop.carried), *wholes, *conditions)
+
+
+def loop_sizes(loop: LoopEntry) -> tuple[Expr, ...]:
+    """The expressions whose sizes must be known before it begins."""
+    return () if loop.steps is None else (loop.steps,)

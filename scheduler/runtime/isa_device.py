@@ -1,0 +1,288 @@
+"""Devices whose kernels are a code object's own instructions, emulated: ``isa:gfx942`` and so on.
+
+What such a device loads is no library but a file of ``EmulatedKernel``: the listing and what the
+exported function launches. No code of the file's is run on this machine. A launch is done, all its
+blocks, when the call returns; nothing that is said of time means anything on a GPU.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from cattrs import Converter
+
+from scheduler.arithmetic import round_up
+from scheduler.codegen.kernel import KernelArg, Launch
+from scheduler.errors import UserError
+from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import evaluate
+from scheduler.isa.rocm.emulator.launch import Launch as Emulated
+from scheduler.isa.rocm.emulator.limits import Limits
+from scheduler.isa.rocm.emulator.memory import PAGE, Filler, Memory
+from scheduler.isa.rocm.emulator.program import Program, program_of
+from scheduler.isa.rocm.emulator.run import EmulationResult, run
+from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel, Timing
+from scheduler.runtime.library import elapsed_ns
+from scheduler.targets.amd import TARGETS
+
+PREFIX = "isa:"
+#: Whose instructions the emulator knows.
+PROCESSORS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+WORKSPACE = "workspace"
+_ALIGNMENT = 4096
+_FIRST_ADDRESS = 1 << 32
+# Of one launch: what a kernel that never ends is stopped at.
+_LIMITS = Limits(steps=1 << 40, calls=1 << 26)
+_WAVES = 256  # run at a time
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class EmulatedKernel:
+    """A kernel's listing for ``processor``; ``args``, ``launches`` and ``workspace_bytes`` as the
+    rendered kernel has them."""
+
+    processor: str
+    listing: str
+    symbol: str
+    args: tuple[KernelArg, ...]
+    launches: tuple[Launch, ...]
+    workspace_bytes: Expr
+
+    def to_json(self) -> str:
+        return json.dumps(_codec().unstructure(self))
+
+    @staticmethod
+    def from_json(text: str, what: str) -> EmulatedKernel:
+        """Raises ``UserError`` that begins with ``what``."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise UserError(f"{what} is no file of an emulated kernel") from None
+        return decode(_codec(), data, EmulatedKernel, what)
+
+
+def is_emulated(device_id: str) -> bool:
+    """Whether a device of that id takes files of ``EmulatedKernel`` for libraries."""
+    return device_id.startswith(PREFIX)
+
+
+def require_timing(device_id: str) -> None:
+    """Raises ``UserError`` where what a device of that id takes says nothing of any GPU's time."""
+    if is_emulated(device_id):
+        processor = device_id.removeprefix(PREFIX)
+        raise UserError(
+            f"{device_id} emulates a GPU's instructions and measures nothing:"
+            f" the device model:{processor} tunes without a GPU, verify runs on {device_id}"
+        )
+
+
+@dataclass(eq=False)
+class _Block:
+    """Memory that was allocated: what it holds."""
+
+    address: int
+    data: Bytes
+
+
+class IsaDevice:
+    """One GPU's instructions, emulated in this process."""
+
+    def __init__(self, processor: str) -> None:
+        self._info = device_info(processor)
+        self._blocks: dict[int, _Block] = {}
+        self._next = _FIRST_ADDRESS
+
+    @property
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory at an address that is no one's; 0 bytes gives 0. It is filled with zeros."""
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be allocated")
+        if nbytes == 0:
+            return 0
+        try:
+            block = _Block(self._next, np.zeros(nbytes, np.uint8))
+        except MemoryError:
+            raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
+        # The space between keeps an access that goes astray out of the next one.
+        self._next += round_up(nbytes, _ALIGNMENT) + _ALIGNMENT
+        self._blocks[block.address] = block
+        return block.address
+
+    def free(self, pointer: int) -> None:
+        if pointer and self._blocks.pop(pointer, None) is None:
+            raise DeviceError("hipErrorInvalidValue", f"{pointer:#x} was not allocated here")
+
+    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
+        source = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self._slice(pointer, source.nbytes)[:] = source
+
+    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
+        if not out.flags.c_contiguous:
+            raise ValueError("memory is read into contiguous arrays only")
+        out.reshape(-1).view(np.uint8)[:] = self._slice(pointer, out.nbytes)
+
+    def fill(self, pointer: int, byte: int, nbytes: int) -> None:
+        self._slice(pointer, nbytes)[:] = byte
+
+    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
+        """A file of ``EmulatedKernel``. Raises ``DeviceError`` where it is none, or of another
+        processor or function."""
+        try:
+            kernel = EmulatedKernel.from_json(library.read_text(), library.name)
+            programs = {
+                launch.function: program_of(kernel.listing, launch.function, kernel.processor)
+                for launch in kernel.launches
+            }
+        except (OSError, UnicodeDecodeError, UserError) as error:
+            raise DeviceError("hipErrorInvalidKernelFile", str(error)) from None
+        wrong = [each for each in programs.values() if each.processor != self._info.target]
+        if wrong or kernel.symbol != symbol:
+            message = f"{library.name} is of {kernel.symbol} for {kernel.processor}"
+            raise DeviceError("hipErrorInvalidKernelFile", message)
+        if [arg.type for arg in kernel.args] != list(arg_types):
+            raise DeviceError("hipErrorInvalidKernelFile", f"{symbol} takes other arguments")
+        return _EmulatedFunction(self, kernel, programs)
+
+    def synchronize(self) -> None:
+        """Launches are done when they return."""
+
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        """Time of the emulation, by the clock of this process."""
+        return Timing(elapsed_ns(launches))
+
+    def close(self) -> None:
+        self._blocks.clear()
+
+    def launch(self, program: Program, launch: Emulated) -> None:
+        """Run all blocks of a launch. Raises ``DeviceError`` for what a GPU would fail at, and
+        for what the emulator does not know."""
+        memory = Memory(
+            pages=1 + sum(_pages(block.data.size) for block in self._blocks.values()) + 64
+        )
+        starts = sorted(self._blocks)
+        regions = [
+            memory.map(hex(start), start, self._blocks[start].data.size, fill=self._filler(start))
+            for start in starts
+        ]
+        each = -(-launch.threads // program.lanes)
+        count = max(1, _WAVES // each)
+        limits = replace(_LIMITS, waves=max(_LIMITS.waves, each))
+        for first in range(0, launch.blocks, count):
+            blocks = range(first, min(first + count, launch.blocks))
+            done = run(program, launch, memory, blocks, limits, traced=False)
+            _check(program, done)
+        for region in regions:
+            memory.copy_out(region, self._blocks[region.address].data)
+
+    def _filler(self, start: int) -> Filler:
+        data = self._blocks[start].data
+        return lambda offset, size: data[offset : offset + size].tobytes()
+
+    def _slice(self, pointer: int, nbytes: int) -> Bytes:
+        """A stretch of what was allocated, which must lie within one block."""
+        if nbytes == 0:
+            return np.zeros(0, np.uint8)
+        starts = sorted(self._blocks)
+        place = bisect.bisect_right(starts, pointer) - 1
+        if place >= 0:
+            block = self._blocks[starts[place]]
+            offset = pointer - block.address
+            if offset + nbytes <= block.data.size:
+                return block.data[offset : offset + nbytes]
+        message = f"{nbytes} bytes at {pointer:#x} are not within one allocation"
+        raise DeviceError("hipErrorInvalidValue", message)
+
+
+class _EmulatedFunction:
+    """An exported function, as its launches say."""
+
+    def __init__(
+        self, device: IsaDevice, kernel: EmulatedKernel, programs: Mapping[str, Program]
+    ) -> None:
+        self._device, self._kernel, self._programs = device, kernel, programs
+
+    def workspace_bytes(self, args: Sequence[int | float]) -> int:
+        return evaluate(self._kernel.workspace_bytes, self._sizes(args))
+
+    def __call__(self, args: Sequence[int | float], workspace: int = 0) -> None:
+        names = (arg.name for arg in self._kernel.args)
+        values = dict(zip(names, args, strict=True)) | {WORKSPACE: workspace}
+        sizes = self._sizes(args)
+        for launch in self._kernel.launches:
+            x, y, z = (evaluate(size, sizes) for size in launch.grid)
+            if x * y * z == 0:
+                continue  # as the exported function leaves it out
+            dynamic = launch.lds_bytes if launch.dynamic_lds else 0
+            arguments = tuple(values[name] for name in launch.args)
+            emulated = Emulated(launch.function, (x, y, z), launch.block, dynamic, arguments)
+            self._device.launch(self._programs[launch.function], emulated)
+
+    def _sizes(self, args: Sequence[int | float]) -> dict[str, int]:
+        return {
+            arg.name: int(value)
+            for arg, value in zip(self._kernel.args, args, strict=True)
+            if arg.type != "ptr"
+        }
+
+
+def _check(program: Program, done: EmulationResult) -> None:
+    name = program.function.name
+    if done.unknown:
+        listed = ", ".join(sorted(done.unknown))
+        raise DeviceError(
+            "hipErrorInvalidKernelFile", f"{name}: the emulator does not know {listed}"
+        )
+    if done.findings:
+        first = done.findings[0]
+        line = program.function.instructions[first.instruction].line
+        at = "" if first.address is None else f" at {first.address:#x}"
+        message = f"{name}: {first.what}{at}, line {line} of the listing"
+        code = "hipErrorLaunchFailure" if first.address is None else "hipErrorIllegalAddress"
+        raise DeviceError(code, message)
+    if done.cut:
+        raise DeviceError("hipErrorLaunchTimeOut", f"{name}: {done.cut}")
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE)
+
+
+def device_info(processor: str) -> DeviceInfo:
+    """This machine as the GPU whose instructions are emulated."""
+    [target] = (target for target in TARGETS if target.name == processor)
+    return DeviceInfo(
+        id=f"{PREFIX}{processor}",
+        target=processor,
+        name=f"{processor}, its instructions emulated",
+        driver=f"{platform.system()} {platform.release()}",
+        runtime="Kiln instruction emulation",
+        compute_units=1,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        emulated=True,
+        attributes={"emulates": processor, "wavefront": str(target.wavefront)},
+    )
+
+
+def open_isa_device(device_id: str) -> IsaDevice | None:
+    """The device of that id; None where its instructions are not known."""
+    processor = device_id.removeprefix(PREFIX)
+    return IsaDevice(processor) if processor in PROCESSORS else None
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()

@@ -1,0 +1,121 @@
+"""Files: Landlock's rules of the calling thread, which all that it starts inherits.
+
+Rights that the kernel's version of Landlock does not know are left out, so on old kernels they are
+not limited: ``version`` is what ``statement.py`` says in words.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from py_landlock import (
+    AccessFs,
+    LandlockError,
+    PathBeneathAttr,
+    RulesetAttr,
+    RulesetFd,
+    add_rule,
+    create_ruleset,
+    get_abi_version,
+    restrict_self,
+)
+from py_landlock.abi import ABIVersion, get_supported_fs, get_supported_net, get_supported_scope
+
+from scheduler.sandbox.model import Sandbox
+
+_READ = AccessFs.READ_FILE | AccessFs.READ_DIR
+_WRITE = (
+    _READ
+    | AccessFs.WRITE_FILE
+    | AccessFs.TRUNCATE
+    | AccessFs.MAKE_REG
+    | AccessFs.MAKE_DIR
+    | AccessFs.MAKE_SYM
+    | AccessFs.REMOVE_FILE
+    | AccessFs.REMOVE_DIR
+    | AccessFs.REFER
+)
+_DEVICE = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.READ_DIR | AccessFs.IOCTL_DEV
+_EXECUTE = _READ | AccessFs.EXECUTE
+_FILE_ACCESS = (
+    AccessFs.EXECUTE
+    | AccessFs.WRITE_FILE
+    | AccessFs.READ_FILE
+    | AccessFs.TRUNCATE
+    | AccessFs.IOCTL_DEV
+)
+# What every process has: nothing in them is anybody's.
+_NULL_DEVICES = (Path("/dev/null"), Path("/dev/zero"), Path("/dev/full"))
+_RANDOM = (Path("/dev/urandom"), Path("/dev/random"))
+# Versions of Landlock. Before the first of them a file cannot be moved to another folder at all.
+MOVES_SINCE, TRUNCATES_SINCE, SIGNALS_SINCE = 2, 3, 6
+
+
+@cache
+def version() -> int:
+    """The version of Landlock that the kernel has, 1 or more. ``OSError`` with one line of why
+    there is none."""
+    try:
+        return get_abi_version()
+    except (LandlockError, RuntimeError) as error:
+        raise OSError(str(error)) from None
+
+
+def is_available() -> bool:
+    """Whether the kernel has Landlock, of any version."""
+    try:
+        return version() > 0
+    except OSError:
+        return False
+
+
+def restrict(fence: Sandbox) -> None:
+    """Keep the calling thread to the fence's files. It needs no_new_privs or to be root.
+
+    Raises ``OSError`` where there is no Landlock, or it cannot be applied.
+    """
+    known = ABIVersion(version())
+    attributes = RulesetAttr()
+    attributes.handled_access_fs = get_supported_fs(known)
+    attributes.handled_access_net = get_supported_net(known)
+    attributes.scoped = get_supported_scope(known)
+    try:
+        ruleset = create_ruleset(attributes)
+        try:
+            for paths, access in _rules(fence):
+                for path in dict.fromkeys(paths):
+                    _allow(ruleset, path, access & get_supported_fs(known))
+            restrict_self(ruleset, None)
+        finally:
+            os.close(ruleset)
+    except LandlockError as error:
+        raise OSError(f"Landlock: {error}") from None
+
+
+def _rules(fence: Sandbox) -> Iterable[tuple[tuple[Path, ...], AccessFs]]:
+    return (
+        ((*fence.read, *_RANDOM), _READ),
+        (fence.write, _WRITE),
+        (fence.execute, _EXECUTE),
+        ((*fence.devices, *_NULL_DEVICES), _DEVICE),
+    )
+
+
+def _allow(ruleset: RulesetFd, path: Path, access: AccessFs) -> None:
+    """One rule; nothing for what is not there, or what this user may not even look up."""
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    try:
+        rule = PathBeneathAttr()
+        is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
+        rule.allowed_access = access if is_folder else access & _FILE_ACCESS
+        rule.parent_fd = place
+        add_rule(ruleset, rule)
+    finally:
+        os.close(place)

@@ -1,0 +1,32 @@
+"""Root's rights: given up by the calling thread, and so by what it starts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+
+_VERSION_3 = 0x20080522  # linux/capability.h
+_WORDS = 6  # effective, permitted and inheritable, twice 32 bits each
+
+
+def drop_capabilities() -> None:
+    """No capability for the calling thread, also where it is root's: it is then a user who owns
+    root's files. It needs no_new_privs, so that no program gives them back. Raises ``OSError``."""
+    header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
+    none = (ctypes.c_uint32 * _WORDS)()
+    if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"capabilities cannot be given up: {os.strerror(number)}")
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def user_name() -> str:
+    """Who this process is."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -1,0 +1,173 @@
+"""Running a compiler: no shell, limits on time and memory, and a way to stop it from outside."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scheduler import sandbox
+
+GIB = 1 << 30
+# Signals that a program does not bring upon itself: the system lacks memory, or somebody sent
+# them.
+_EXTERNAL_SIGNALS = frozenset(
+    {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+)
+#: A crash's, and an error's.
+_CRASH_OUTPUT = re.compile(rb"Stack dump|LLVM ERROR|[Aa]ssert|PLEASE submit|panic|error:")
+
+
+class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio name it
+    """Somebody asked for the work to stop; what was running has been ended."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one compiler process may take."""
+
+    seconds: float = 120.0
+    memory_bytes: int = 8 * GIB
+
+
+@dataclass(frozen=True)
+class CompletedProcess:
+    """How a process ended. ``failure``: which limit or signal ended it; empty otherwise.
+    ``interrupted``: a signal that no limit of ours explains, nor the program itself."""
+
+    returncode: int
+    output: str
+    failure: str = ""
+    interrupted: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.failure
+
+
+class Cancellation:
+    """Ends every process that runs under it when ``cancel`` is called, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[int] = set()
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            for group in self._running:
+                _kill_group(group)
+
+    @contextmanager
+    def kill_on_cancel(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """The process ends, with its group, when this is called or the block raises."""
+        self._enter(process)
+        try:
+            yield
+        except BaseException:
+            _kill_group(process.pid)
+            process.wait()
+            raise
+        finally:
+            self._leave(process)
+
+    def _enter(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.add(process.pid)
+            if self._cancelled:
+                _kill_group(process.pid)
+
+    def _leave(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.discard(process.pid)
+
+
+def run(
+    command: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
+    cancellation: Cancellation | None = None,
+    places: sandbox.Fence = sandbox.Fence(),
+) -> CompletedProcess:
+    """Run a command in a process group of its own, stdout and stderr together, behind a fence: it
+    may use the files of ``places`` and has no network.
+
+    Raises ``Cancelled``; a process over its limits, or ended by a signal, has a ``failure``.
+    """
+    cancellation = cancellation or Cancellation()
+    if cancellation.cancelled:
+        raise Cancelled
+    process = sandbox.start(
+        command,
+        replace(places, processes=True, limits=_process_limits(limits)),
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    )
+    failure = ""
+    with cancellation.kill_on_cancel(process):
+        try:
+            output, _ = process.communicate(timeout=limits.seconds)
+        except subprocess.TimeoutExpired:
+            _kill_group(process.pid)
+            output, _ = process.communicate()
+            failure = f"stopped after {limits.seconds:g} s"
+    if cancellation.cancelled:
+        raise Cancelled
+    interrupted = not failure and _was_interrupted(process.returncode, output)
+    if process.returncode < 0 and not failure:
+        failure = f"ended by {signal_name(process.returncode)}"
+    return CompletedProcess(
+        process.returncode, output.decode("utf-8", "replace"), failure, interrupted
+    )
+
+
+def _was_interrupted(code: int, output: bytes) -> bool:
+    """Whether the program did not end of itself.
+
+    SIGBUS: a linker writes through a mapping, and the disk is full. SIGABRT without a word: zig
+    aborts so when the compiler or linker that it started was killed; one that crashes says more.
+    """
+    if code == -signal.SIGABRT:
+        return _CRASH_OUTPUT.search(output) is None
+    return was_killed_externally(code) or code == -signal.SIGBUS
+
+
+def was_killed_externally(returncode: int) -> bool:
+    """Whether the status is that of a process which was ended by a signal from outside."""
+    return -returncode in _EXTERNAL_SIGNALS
+
+
+def signal_name(returncode: int) -> str:
+    """The signal behind a negative status."""
+    try:
+        return signal.Signals(-returncode).name
+    except ValueError:  # a real-time signal
+        return f"signal {-returncode}"
+
+
+def _process_limits(limits: Limits) -> sandbox.Limits:
+    """What holds even where nobody is there any more to stop it."""
+    cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
+    return sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

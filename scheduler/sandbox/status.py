@@ -1,0 +1,107 @@
+"""What of the fence this machine offers, and why the rest is missing, in plain words."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from scheduler.errors import UserError
+from scheduler.sandbox import landlock, privileges, seccomp
+
+FILES, NETWORK, SIGNALS, LIMITS = "files", "network", "other processes", "limits"
+USER = "another user"
+
+
+@dataclass(frozen=True)
+class Protection:
+    """One part of the fence: whether it is in force here, and what that means or why not. Without
+    one that is ``needed`` the fence is not whole."""
+
+    name: str
+    in_force: bool
+    note: str
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Status:
+    """All parts, in the order in which they are shown."""
+
+    parts: tuple[Protection, ...]
+
+    def has(self, name: str) -> bool:
+        """Whether the part of that name is in force."""
+        return any(part.name == name and part.in_force for part in self.parts)
+
+    @property
+    def missing(self) -> tuple[Protection, ...]:
+        """What is needed and not in force."""
+        return tuple(part for part in self.parts if part.needed and not part.in_force)
+
+
+@cache
+def in_force() -> Status:
+    """What holds for compilers, measured kernels and readers of files that start here."""
+    return Status((_files(), _network(), _signals(), _limits(), _user()))
+
+
+def require() -> None:
+    """Raise ``UserError`` naming the parts of the fence that this machine does not offer."""
+    if missing := in_force().missing:
+        why = "; ".join(f"{part.name}: {part.note}" for part in missing)
+        raise UserError(f"a fence is required and not whole here ({why})")
+
+
+def _files() -> Protection:
+    try:
+        version = landlock.version()
+    except OSError as error:
+        return Protection(FILES, False, f"any file of this user can be read and written: {error}")
+    note = f"their own folder and read-only tools, by Landlock {version}"
+    if version < landlock.MOVES_SINCE:
+        note = (
+            f"kernels and readers keep to their own folder, by Landlock {version}; compilers can"
+            " read and write any file of this user: Linux 5.19 has what they need"
+        )
+        return Protection(FILES, False, note)
+    if version < landlock.TRUNCATES_SINCE:
+        note += "; a file of this user elsewhere can still be emptied (not from Linux 6.2 on)"
+    return Protection(FILES, True, note)
+
+
+def _network() -> Protection:
+    if not sys.platform.startswith("linux"):
+        return Protection(NETWORK, False, "sockets are only refused on Linux")
+    try:
+        seccomp.library()
+    except OSError as error:
+        return Protection(NETWORK, False, f"connections can be made: {error}")
+    return Protection(NETWORK, True, "no socket of any kind, by seccomp")
+
+
+def _signals() -> Protection:
+    try:
+        if landlock.version() >= landlock.SIGNALS_SINCE:
+            return Protection(SIGNALS, True, "not seen into, not signalled; kernels start none")
+    except OSError:
+        pass
+    if _network().in_force:
+        note = "not seen into; kernels signal and start none, compilers could signal this user's"
+        return Protection(SIGNALS, True, note)
+    return Protection(SIGNALS, False, "processes of this user can be ended and seen into")
+
+
+def _user() -> Protection:
+    """They run as whoever starts them: only root could make them somebody else."""
+    if privileges.is_root():
+        note = "they run as root, without its rights: run workers and pages as an ordinary user"
+        return Protection(USER, False, note, needed=False)
+    note = (
+        f"they run as {privileges.user_name()}, who starts them: only the parts above stand between"
+    )
+    return Protection(USER, False, note, needed=False)
+
+
+def _limits() -> Protection:
+    return Protection(LIMITS, True, "memory, time, size of files, open files; no core files")
