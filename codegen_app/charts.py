@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from codegen_app.selectors.ledger import Curve
-from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
+from codegen_app.selectors.pages.limits import LimitRow, Limits, MeasuredPoint
 
 Figure = dict[str, Any]
 _WORDS = {"": "median", "emulated": "median (emulated)", "modelled": "time (modelled)"}
@@ -112,9 +112,9 @@ def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
     )
 
 
-def _measured(points: Sequence[Point]) -> list[go.Scatter]:
+def _measured(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
     """One trace a device; a point leads to its kernel."""
-    devices: dict[str, list[Point]] = {}
+    devices: dict[str, list[MeasuredPoint]] = {}
     for point in points:
         if point.operations_per_s:
             devices.setdefault(point.device, []).append(point)

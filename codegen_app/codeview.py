@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from codegen_app.codecolumns import figures as _figures
 from codegen_app.codecolumns import listing_head, short, source_head
 from codegen_app.codelines import CHUNK, code_row, in_parts
-from codegen_app.highlighting import highlight_lines, listing_lexer, opened, source_lexer
+from codegen_app.highlighting import highlight_lines, lexer_context, listing_lexer, source_lexer
 from codegen_app.selectors.modelled.view import ModelledView
 from codegen_app.selectors.pages.headers import HeaderPage
 from codegen_app.selectors.pages.kernel import KernelPage
@@ -157,7 +157,7 @@ def _rows(
     tints = _tints(view)
     text = view.text.split("\n")
     lexer = listing_lexer(view.dialect)
-    before = opened(lexer, text[: first - 1])
+    before = lexer_context(lexer, text[: first - 1])
     part = "\n".join(before + text[first - 1 : end - 1])
     html = highlight_lines(part, lexer)[len(before) :]
     lines = view.lines[first - 1 : end - 1]

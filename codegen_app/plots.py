@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from codegen_app.selectors.embedded import Embedded, Step
+from codegen_app.selectors.plot_data import PlotChange, PlotData
 from scheduler.text import one_line
 from scheduler.track.effect import Effect, effect_of, format_change
 from scheduler.track.units import Scale, format_ratio, format_value, scale_of
@@ -66,7 +66,7 @@ class _Frame:
         return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def plot(of: Embedded, theme: str) -> str:
+def plot(of: PlotData, theme: str) -> str:
     """The latest points with their interval band, levels and changes, as SVG."""
     frame = _frame(of)
     middle = (frame.least + frame.most) / 2 if frame else 0.0
@@ -97,7 +97,7 @@ def plot(of: Embedded, theme: str) -> str:
     )
 
 
-def _remark(of: Embedded) -> str:
+def _remark(of: PlotData) -> str:
     """What the figures are, where they are no measurements of a device, and how many."""
     what = "generated, not measured" if of.head.generated else ""
     what = "emulated" if of.head.emulated else what
@@ -106,7 +106,7 @@ def _remark(of: Embedded) -> str:
     return " · ".join(part for part in (what, shown, why) if part)
 
 
-def _frame(of: Embedded) -> _Frame | None:
+def _frame(of: PlotData) -> _Frame | None:
     if not of.points:
         return None
     lows = [one.value if one.low is None else one.low for one in of.points]
@@ -116,11 +116,11 @@ def _frame(of: Embedded) -> _Frame | None:
     return _Frame(of.points[0].ms, of.points[-1].ms, least - room, most + room)
 
 
-def _line(of: Embedded, frame: _Frame) -> str:
+def _line(of: PlotData, frame: _Frame) -> str:
     return " ".join(f"{frame.x(one.ms)},{frame.y(one.value)}" for one in of.points)
 
 
-def _band(of: Embedded, frame: _Frame) -> str:
+def _band(of: PlotData, frame: _Frame) -> str:
     """There and back again, where intervals are known."""
     known = [(one.ms, one.low, one.high) for one in of.points if one.low is not None]
     there = [f"{frame.x(ms)},{frame.y(high)}" for ms, _, high in known if high is not None]
@@ -154,7 +154,7 @@ def _moments(frame: _Frame) -> Iterator[dict[str, object]]:
         yield {"x": frame.x(ms), "anchor": anchor, "text": moment.strftime(form)}
 
 
-def _mark(step: Step, of: Embedded, frame: _Frame, theme: Theme) -> dict[str, object]:
+def _mark(step: PlotChange, of: PlotData, frame: _Frame, theme: Theme) -> dict[str, object]:
     """A triangle above or below the first point of the new level."""
     x, y = (
         frame.x(max(step.ms, frame.first)),
@@ -180,7 +180,7 @@ def _colour(effect: Effect, theme: Theme) -> str:
     return {Effect.WORSE: theme.worse, Effect.BETTER: theme.better}.get(effect, theme.faint)
 
 
-def _described(step: Step, of: Embedded) -> str:
+def _described(step: PlotChange, of: PlotData) -> str:
     unit = of.head.unit
     return one_line(
         f"{format_value(step.before, unit)} → {format_value(step.after, unit)},"
@@ -202,7 +202,7 @@ def _text_width(text: str) -> int:
     )
 
 
-def badge(of: Embedded, theme: str, days: int = DAYS, now: datetime | None = None) -> str:
+def badge(of: PlotData, theme: str, days: int = DAYS, now: datetime | None = None) -> str:
     """The latest figure, and how far it moved in the last days; colour says which way."""
     label = one_line(f"{of.head.metric}: {of.head.problem}", _LABEL)
     recent = _recent(of.steps, now or timezone.now(), days)
@@ -226,12 +226,12 @@ def badge(of: Embedded, theme: str, days: int = DAYS, now: datetime | None = Non
     )
 
 
-def _recent(steps: Sequence[Step], now: datetime, days: int) -> list[Step]:
+def _recent(steps: Sequence[PlotChange], now: datetime, days: int) -> list[PlotChange]:
     since = (now - timedelta(days=days)).timestamp() * 1000
     return [step for step in steps if step.ms >= since]
 
 
-def _state(of: Embedded, recent: Sequence[Step], days: int) -> tuple[str, str]:
+def _state(of: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, str]:
     if of.latest is None:
         return "no points", "unknown"
     value = format_value(of.latest.value, of.head.unit)
@@ -248,7 +248,7 @@ def _state(of: Embedded, recent: Sequence[Step], days: int) -> tuple[str, str]:
     return f"{value} · {format_ratio(ratio, 2)} in {days} d", "worse" if worse else "better"
 
 
-def _badge_title(of: Embedded, recent: Sequence[Step], days: int) -> str:
+def _badge_title(of: PlotData, recent: Sequence[PlotChange], days: int) -> str:
     """Everything that has no room: device, interval, n, and each change with its own."""
     parts = [of.head.name]
     if of.latest is not None:

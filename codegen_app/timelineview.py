@@ -10,11 +10,11 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from codegen_app.plots import nice
-from codegen_app.selectors.modelled.timeline import ROWS, LaneRow, SpanRow, Timeline
+from codegen_app.selectors.modelled.timeline import LANE_ROWS, LaneRow, SpanRow, Timeline
 
 WIDTH = 1200
 _LEFT, _TOP, _ROW, _GAP = 104, 20, 6, 12
-_LANE = len(ROWS) * _ROW + _GAP
+_LANE = len(LANE_ROWS) * _ROW + _GAP
 _LEAST = 1.2  # what can still be seen, and pointed at
 
 
@@ -55,7 +55,7 @@ def _lane(lane: LaneRow, number: int, start: int, scale: float, address: str) ->
 def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address: str) -> str:
     x = round(_LEFT + (span.start - start) * scale, 1)
     width = max(_LEAST, round((span.end - span.start) * scale, 1))
-    row = ROWS.index(span.row)
+    row = LANE_ROWS.index(span.row)
     what = f"waits for {span.reason}" if span.reason else f"{span.row} pipe"
     cycles = span.end - span.start
     title = f"{name}, cycle {span.start}: {what}, {cycles} cycle{'s' if cycles != 1 else ''}"

@@ -21,7 +21,7 @@ from codegen_app.models import (
     TemplateNode,
     TorchComparison,
 )
-from codegen_app.selectors.pages.torch_comparison import view_of
+from codegen_app.selectors.pages.torch_comparison import comparison_view
 from codegen_app.services import audit, builds, graphs, torch_comparisons
 from scheduler.build.flags import Flags
 from scheduler.errors import UserError
@@ -164,7 +164,7 @@ class TorchComparisonAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     list_display = (
         columns.text("graph__name", "Graph"),
         columns.state(),
-        columns.computed("Outcome", lambda row: view_of(row).outcome, "outcome"),
+        columns.computed("Outcome", lambda row: comparison_view(row).outcome, "outcome"),
         columns.text("oracle", "Compared with"),
         columns.pairs("bindings", "Sizes"),
         columns.moment("finished_at", "Compared"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from codegen_app.selectors.comparing.comparison import Grouping
+from codegen_app.selectors.compare_revisions.comparison import Grouping
 from scheduler.results.points import fields, importer
 from scheduler.results.points.model import ImportContext
 from scheduler.stats.intervals import Bounds

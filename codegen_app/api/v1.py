@@ -34,9 +34,9 @@ from codegen_app.api.schemas import (
 )
 from codegen_app.api.worker import router as worker_router
 from codegen_app.models import Datum, Scope, Series, Withdrawal
-from codegen_app.selectors import histories, requested
-from codegen_app.selectors.comparing.address import compare_url
-from codegen_app.selectors.comparing.comparison import Grouping, compared
+from codegen_app.selectors import histories, measurement_requests
+from codegen_app.selectors.compare_revisions.address import comparison_url
+from codegen_app.selectors.compare_revisions.comparison import Grouping, compare_sides
 from codegen_app.services import ingest, tokens, withdrawals
 from codegen_app.services.remote import enrolling, leasing
 from scheduler.errors import MachineError, UserError
@@ -177,10 +177,10 @@ def list_requests(
 ) -> dict[str, Any]:
     """What was asked for from alerts and not answered yet. The first point of such a series at such
     a revision that is sent, and was measured since, answers it."""
-    _parameters(request, (*requested.FILTERS, "after", "limit"))
+    _parameters(request, (*measurement_requests.FILTERS, "after", "limit"))
     values = (device_name, repository, branch, revision)
-    rows, following = requested.requests_page(
-        dict(zip(requested.FILTERS, values, strict=True)), _number(after), limit
+    rows, following = measurement_requests.requests_page(
+        dict(zip(measurement_requests.FILTERS, values, strict=True)), _number(after), limit
     )
     return {"requests": rows, "next": following}
 
@@ -214,7 +214,7 @@ def series_data(
     """In the order of its history; with “samples” also the conditions of each."""
     _parameters(request, ("after", "limit", "samples"))
     _one(pk)
-    place = histories.Place.of(after) if after else None
+    place = histories.Cursor.parse(after) if after else None
     rows, following = histories.data_page(pk, place, limit, with_samples=samples)
     return {"data": rows, "next": str(following) if following else None}
 
@@ -261,12 +261,14 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     """
     _parameters(request, Comparing.model_fields)
     settings = CompareSettings(least_effect=asked.least_effect)
-    found = compared(asked.before, asked.after, asked.repository, asked.group, settings)
+    found = compare_sides(asked.before, asked.after, asked.repository, asked.group, settings)
     rows = found.select(asked.status or "")
     changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
     if asked.least_effect != CompareSettings().least_effect:
         changed["least_effect"] = str(asked.least_effect)
-    url = absolute(compare_url(asked.before, asked.after, repository=asked.repository, **changed))
+    url = absolute(
+        comparison_url(asked.before, asked.after, repository=asked.repository, **changed)
+    )
     return {
         "before": found.before,
         "after": found.after,

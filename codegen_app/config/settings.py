@@ -212,7 +212,7 @@ SESSION_IDLE_S = env.integer("KILN_SESSION_IDLE_S", 2 * 3600, minimum=60)
 SESSION_COOKIE_AGE = env.integer("KILN_SESSION_S", 12 * 3600, minimum=60)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"  # a link in a mail opens the page that it names
-CSRF_FAILURE_VIEW = "codegen_app.views.errors.no_token"
+CSRF_FAILURE_VIEW = "codegen_app.views.errors.csrf_failure"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -17,8 +17,8 @@ _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 admin.autodiscover()
 
 handler400 = "codegen_app.views.errors.bad_request"
-handler403 = "codegen_app.views.missing.not_allowed"
-handler404 = "codegen_app.views.missing.not_found"
+handler403 = "codegen_app.views.not_found.not_allowed"
+handler404 = "codegen_app.views.not_found.not_found"
 handler500 = "codegen_app.views.errors.server_error"
 
 urlpatterns = [
@@ -27,7 +27,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("login/", sign_in.Login.as_view(), name="login"),
     path("login/oidc/", sign_in.sign_in, name="sign_in"),
-    path("login/oidc/back/", sign_in.signed_in, name="signed_in"),
+    path("login/oidc/back/", sign_in.sign_in_callback, name="signed_in"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("", include("codegen_app.views.urls")),
 ]

@@ -6,8 +6,8 @@ that would cover each other are spread within their column, the same way each ti
 
 from codegen_app.explorer_charts.axes import time_title
 from codegen_app.explorer_charts.grid import grid
-from codegen_app.explorer_charts.linked import linked
+from codegen_app.explorer_charts.link_data import link_data
 from codegen_app.explorer_charts.slices import slices
 from codegen_app.explorer_charts.trials import trials
 
-__all__ = ["grid", "linked", "slices", "time_title", "trials"]
+__all__ = ["grid", "link_data", "slices", "time_title", "trials"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from codegen_app.charts import Figure
-from codegen_app.explorer_charts.words import short
+from codegen_app.explorer_charts.labels import shorten
 from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.trials.parameters import Parameter
 
@@ -28,7 +28,7 @@ def value_axis(parameter: Parameter | None) -> Figure:
     step = max(1, math.ceil(len(values) / 40))
     return {
         "tickvals": list(range(0, len(values), step)),
-        "ticktext": [short(value, 16) for value in values[::step]],
+        "ticktext": [shorten(value, 16) for value in values[::step]],
         "range": [-0.6, len(values) - 0.4],
         "zeroline": False,
         "showgrid": False,
@@ -47,6 +47,6 @@ def time_axis(times: Sequence[float]) -> Figure:
     return {"range": [max(0.0, min(times) - room), max(times) + 2 * room], "zeroline": False}
 
 
-def six_digits(value: float | None) -> float | None:
+def round_6(value: float | None) -> float | None:
     """Six digits: what hovering and zooming show, in fewer bytes."""
     return None if value is None else float(f"{value:.6g}")

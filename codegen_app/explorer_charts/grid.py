@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 
 from codegen_app.charts import Figure, plain
 from codegen_app.explorer_charts.axes import value_axis
-from codegen_app.explorer_charts.words import in_words, short
-from codegen_app.selectors.explorer.make import MEDIAN
+from codegen_app.explorer_charts.labels import group_summary, shorten
+from codegen_app.selectors.explorer.builder import MEDIAN
 from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.trials.slices import TrialGroup
 
@@ -34,11 +34,11 @@ def grid(found: Explorer) -> Figure | None:
         z=[[None if time is None else round(math.log10(time), 5) for time in row] for row in times],
         text=[[_cell_text(cell, value(cell)) for cell in row] for row in shown.cells],
         customdata=[
-            ["nothing tried" if cell is None else in_words(cell) for cell in row]
+            ["nothing tried" if cell is None else group_summary(cell) for cell in row]
             for row in shown.cells
         ],
         texttemplate="%{text}",
-        hovertemplate=f"{short(shown.across)} %{{x}}, {short(shown.down)} %{{y}}"
+        hovertemplate=f"{shorten(shown.across)} %{{x}}, {shorten(shown.down)} %{{y}}"
         "<br>%{customdata}<extra></extra>",
         hoverongaps=True,
         xgap=2,
@@ -63,8 +63,9 @@ def grid(found: Explorer) -> Figure | None:
     axes = (found.parameter(shown.across), found.parameter(shown.down))
     layout = {
         "meta": {"across": shown.across, "down": shown.down},
-        "xaxis": {"title": {"text": short(shown.across)}, "showgrid": False} | value_axis(axes[0]),
-        "yaxis": {"title": {"text": short(shown.down)}, "showgrid": False} | value_axis(axes[1]),
+        "xaxis": {"title": {"text": shorten(shown.across)}, "showgrid": False}
+        | value_axis(axes[0]),
+        "yaxis": {"title": {"text": shorten(shown.down)}, "showgrid": False} | value_axis(axes[1]),
     }
     return plain(go.Figure([heat, others], layout))
 

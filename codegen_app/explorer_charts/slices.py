@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from codegen_app.charts import Figure, plain
-from codegen_app.explorer_charts.axes import six_digits, time_axis, time_title, value_axis
-from codegen_app.explorer_charts.words import in_words, short
+from codegen_app.explorer_charts.axes import round_6, time_axis, time_title, value_axis
+from codegen_app.explorer_charts.labels import group_summary, shorten
 from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.trials.slices import TrialGroup
 
@@ -35,7 +35,7 @@ def slices(found: Explorer) -> Figure | None:
         left += width
         parameter = found.parameter(one.name)
         layout[f"xaxis{suffix}"] = {
-            "title": {"text": short(one.name)},
+            "title": {"text": shorten(one.name)},
             "domain": domain,
             "anchor": "y",
             "fixedrange": True,
@@ -51,10 +51,10 @@ def slices(found: Explorer) -> Figure | None:
 def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.Box:
     ends = ("best", "lower", "median", "upper", "worst")
     low, lower, median, upper, high = (
-        [six_digits(getattr(g, end)) for _, g in groups] for end in ends
+        [round_6(getattr(g, end)) for _, g in groups] for end in ends
     )
     return go.Box(
-        name=short(name),
+        name=shorten(name),
         x=[code for code, _ in groups],
         lowerfence=low,
         q1=lower,
@@ -73,19 +73,20 @@ def _counts(name: str, values: Sequence[tuple[int, Any]], every: Sequence[float]
     return go.Scatter(
         mode="text",
         x=[code for code, _ in values],
-        y=[six_digits(max(every) * 1.02)] * len(values),
-        text=[_counted(value.group) for _, value in values],
+        y=[round_6(max(every) * 1.02)] * len(values),
+        text=[_count_text(value.group) for _, value in values],
         textposition="top center",
         cliponaxis=False,
         xaxis=axis,
         hovertext=[
-            f"{short(name + '=' + value.value)}: {in_words(value.group)}" for _, value in values
+            f"{shorten(name + '=' + value.value)}: {group_summary(value.group)}"
+            for _, value in values
         ],
         hovertemplate="%{hovertext}<extra></extra>",
         meta=f"count:{name}",
     )
 
 
-def _counted(one: TrialGroup) -> str:
+def _count_text(one: TrialGroup) -> str:
     failed = sum(one.others.values())
     return f"{one.n}" + (f"<br>✕{failed}" if failed else "")

@@ -9,14 +9,14 @@ from typing import Any
 import plotly.graph_objects as go
 
 from codegen_app.charts import Figure, ManyPoints, of_many
-from codegen_app.explorer_charts.axes import six_digits, time_axis, time_title, value_axis
-from codegen_app.explorer_charts.words import short
+from codegen_app.explorer_charts.axes import round_6, time_axis, time_title, value_axis
+from codegen_app.explorer_charts.labels import shorten
 from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED
 from codegen_app.selectors.explorer.model import Explorer, Trial
 from scheduler.tuning.trials.parameters import Parameter
 
-_MOST_INTERVALS = 200  # more of them are a blot; the table has them all
-_GOLDEN = (math.sqrt(5) - 1) / 2
+_MAX_INTERVALS = 200  # more of them are a blot; the table has them all
+_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 _SPREAD = 0.56  # of a column's width
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "pentagon", "triangle-down")
 
@@ -26,8 +26,8 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     those without a time below, a row for each thing that became of them. None without a trial."""
     parameter = found.parameter(x)
     timed = [(at, one) for at, one in enumerate(found.trials) if one.time_us is not None]
-    timed = [(at, one) for at, one in timed if _has_place(one, x)]
-    failed = _failed(found, x, parameter)
+    timed = [(at, one) for at, one in timed if _has_x(one, x)]
+    failed = _untimed_trials(found, x, parameter)
     if not timed and not failed:
         return None
     groups = _groups(found.parameter(colour), timed)
@@ -35,11 +35,11 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     if x in (TRIED, SECONDS):
         traces.append(_best_line(found, x))
     states = sorted({state for state, *_ in failed})
-    traces += [_failures(failed, state, at, x) for at, state in enumerate(states)]
+    traces += [_untimed_trace(failed, state, at, x) for at, state in enumerate(states)]
     strip = min(0.4, 0.07 * len(states)) if timed else 1.0
     layout: Figure = {
         "xaxis": {"title": {"text": _x_title(found, x)}, "anchor": "y2" if states else "y"}
-        | (value_axis(parameter) if parameter else _span(found, x)),
+        | (value_axis(parameter) if parameter else _x_axis(found, x)),
         "yaxis": {"title": {"text": time_title(found)}, "domain": [strip + 0.03, 1.0]}
         | time_axis([one.time_us for _, one in timed if one.time_us is not None]),
         "showlegend": True,
@@ -57,21 +57,21 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
     return of_many(traces, layout)
 
 
-def _has_place(one: Trial, x: str) -> bool:
+def _has_x(one: Trial, x: str) -> bool:
     needed = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}
     return x not in needed or needed[x] is not None
 
 
-def _place(one: Trial, x: str) -> float:
+def _x_value(one: Trial, x: str) -> float:
     """Where a trial stands on an axis that is no parameter's."""
     found = {TRIED: one.order, SECONDS: one.at_s, MODELLED: one.modelled_us}[x]
     assert found is not None, "only those are shown that have one"
     return round(float(found), 4)
 
 
-def _span(found: Explorer, x: str) -> Figure:
+def _x_axis(found: Explorer, x: str) -> Figure:
     """From the first place to the last, with a little room."""
-    places = [_place(one, x) for one in found.trials if _has_place(one, x)]
+    places = [_x_value(one, x) for one in found.trials if _has_x(one, x)]
     if not places:
         return {"zeroline": False}
     room = 0.02 * (max(places) - min(places)) or 1.0
@@ -84,7 +84,7 @@ def _x_title(found: Explorer, x: str) -> str:
     if x == SECONDS:
         return "seconds of the run"
     if x != MODELLED:
-        return short(x)
+        return shorten(x)
     return f"modelled time, µs: not measured, by a model of {found.modelled_where}"
 
 
@@ -98,11 +98,11 @@ def _groups(
     for at, one in timed:
         found.setdefault(colour.codes[at], []).append((at, one))
     return [
-        (short(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
+        (shorten(f"{colour.name}={colour.values[code]}", 40), found[code]) for code in sorted(found)
     ]
 
 
-def _columned(parameter: Parameter, ats: Sequence[int]) -> list[float]:
+def _spread_in_columns(parameter: Parameter, ats: Sequence[int]) -> list[float]:
     """Places of trials within their values' columns: spread by the golden ratio, so that
     neighbours in their order lie far from each other."""
     counts = [0] * len(parameter.values)
@@ -110,7 +110,7 @@ def _columned(parameter: Parameter, ats: Sequence[int]) -> list[float]:
     for at in ats:
         code = parameter.codes[at]
         counts[code] += 1
-        places.append(round(code + _SPREAD * ((counts[code] * _GOLDEN) % 1.0 - 0.5), 3))
+        places.append(round(code + _SPREAD * ((counts[code] * _GOLDEN_RATIO) % 1.0 - 0.5), 3))
     return places
 
 
@@ -125,13 +125,15 @@ def _points(
     trace = go.Scatter(
         name=f"{name} ({len(rows)})",
         mode="markers",
-        error_y=_intervals(rows) if several and found.timed <= _MOST_INTERVALS else None,
+        error_y=_intervals(rows) if several and found.timed <= _MAX_INTERVALS else None,
         marker={"size": 7, "symbol": symbol},
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
     values: dict[str, Any] = {
-        "x": _columned(parameter, ats) if parameter else [_place(one, x) for one in rows],
-        "y": [six_digits(one.time_us) for one in rows],
+        "x": _spread_in_columns(parameter, ats)
+        if parameter
+        else [_x_value(one, x) for one in rows],
+        "y": [round_6(one.time_us) for one in rows],
         "text": [one.kernel for one in rows],
         "customdata": ats,
     }
@@ -153,8 +155,8 @@ def _intervals(rows: Sequence[Trial]) -> Figure:
         "symmetric": False,
         "thickness": 1,
         "width": 2,
-        "array": [six_digits((high or time) - time) for time, _, high in ends],
-        "arrayminus": [six_digits(time - (low or time)) for time, low, _ in ends],
+        "array": [round_6((high or time) - time) for time, _, high in ends],
+        "arrayminus": [round_6(time - (low or time)) for time, low, _ in ends],
     }
 
 
@@ -174,36 +176,36 @@ def _best_line(found: Explorer, x: str) -> ManyPoints:
         meta="best",
     )
     places = [round(float(at or 0.0), 4) for at, _ in steps]
-    return ManyPoints(trace, {"x": places, "y": [six_digits(time) for _, time in steps]})
+    return ManyPoints(trace, {"x": places, "y": [round_6(time) for _, time in steps]})
 
 
-_Failed = tuple[str, float, int, str, int | None]
+_Untimed = tuple[str, float, int, str, int | None]
 
 
-def _failed(found: Explorer, x: str, parameter: Parameter | None) -> list[_Failed]:
+def _untimed_trials(found: Explorer, x: str, parameter: Parameter | None) -> list[_Untimed]:
     """State, place, count, what is said of it, and the trial where it is one: over an order each by
     itself, over a parameter the count of each value."""
     if parameter is not None:
         values = next((one.values for one in found.slices if one.name == x), ())
         return [
-            (state, float(code), count, short(f"{x}={value.value}: {count} {state}"), None)
+            (state, float(code), count, shorten(f"{x}={value.value}: {count} {state}"), None)
             for code, value in enumerate(values)
             for state, count in value.group.others.items()
         ]
     return [
-        (one.state, _place(one, x), 1, _why(one), at)
+        (one.state, _x_value(one, x), 1, _failure_text(one), at)
         for at, one in enumerate(found.trials)
-        if one.time_us is None and _has_place(one, x) and one.order is not None
+        if one.time_us is None and _has_x(one, x) and one.order is not None
     ]
 
 
-def _why(one: Trial) -> str:
+def _failure_text(one: Trial) -> str:
     """The stage and reason of a trial without a time, short enough to hover."""
     text = f"{one.kernel}: {one.state}"
-    return f"{text}<br>{one.stage}: {short(one.reason)}" if one.stage else text
+    return f"{text}<br>{one.stage}: {shorten(one.reason)}" if one.stage else text
 
 
-def _failures(failed: Sequence[_Failed], state: str, row: int, x: str) -> ManyPoints:
+def _untimed_trace(failed: Sequence[_Untimed], state: str, row: int, x: str) -> ManyPoints:
     own = [one for one in failed if one[0] == state]
     counted = any(count > 1 for _, _, count, _, _ in own)
     trace = go.Scatter(

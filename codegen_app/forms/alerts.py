@@ -8,28 +8,28 @@ from uuid import UUID
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number, OneOf, Text
 from codegen_app.forms.fields import RepeatedField
+from codegen_app.forms.query import Number, OptionalChoiceField, QueryForm, Text
 from codegen_app.models import AlertKind, AlertState, Relation
-from codegen_app.selectors.pages.alerts import OPEN, STATES, Narrowed
+from codegen_app.selectors.pages.alerts import OPEN, STATES, AlertFilter
 from codegen_app.services.alerting.triage import LONGEST_NOTE
 
 ASSIGN, MINE, NOTE, UNLINK = "assign", "mine", "note", "unlink"
 
 
-class AlertsForm(AddressForm):
+class AlertsForm(QueryForm):
     """A state, a kind, an assignee, words, and where the list begins."""
 
-    state = OneOf(STATES)
-    kind = OneOf(AlertKind.values)
+    state = OptionalChoiceField(STATES)
+    kind = OptionalChoiceField(AlertKind.values)
     assignee = Text()
     q = Text()
     below = Number()
     above = Number()
 
-    def narrowed(self) -> Narrowed:
+    def alert_filter(self) -> AlertFilter:
         """What the address asks for."""
-        return Narrowed(
+        return AlertFilter(
             state=self.text("state") or OPEN,
             kind=self.text("kind"),
             assignee=self.text("assignee").strip(),
@@ -39,7 +39,7 @@ class AlertsForm(AddressForm):
         )
 
 
-class AlertForm(AddressForm):
+class AlertForm(QueryForm):
     """Where the list of changes begins."""
 
     start = Number()

@@ -43,7 +43,7 @@ class BuildForm(forms.Form):
         ]
 
 
-class Shown(Protocol):
+class ShownBuild(Protocol):
     """A build that a page shows."""
 
     @property
@@ -52,7 +52,7 @@ class Shown(Protocol):
     def flags(self) -> tuple[str, ...]: ...
 
 
-def like(source_file: str, build: Shown | None) -> BuildForm:
+def rebuild_form(source_file: str, build: ShownBuild | None) -> BuildForm:
     """A form that asks for the build that is shown once more: its flags are there to be changed."""
     form = BuildForm(source_file)
     if build is not None:

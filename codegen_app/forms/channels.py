@@ -9,12 +9,12 @@ from django import forms
 from django.conf import settings
 from django.core.validators import validate_email
 
-from codegen_app.forms.address import AddressForm, OneOf
+from codegen_app.forms.query import OptionalChoiceField, QueryForm
 from codegen_app.models import AlertKind, Channel, ChannelKind, DeliveryState
 from codegen_app.services.notifying import addresses
 from scheduler.errors import UserError
 
-MOST_EMAILS = 20
+MAX_EMAILS = 20
 _KINDS = [
     (ChannelKind.WEBHOOK.value, "a webhook: POST of JSON, signed"),
     (ChannelKind.EMAIL.value, "e-mail"),
@@ -24,10 +24,10 @@ _KINDS = [
 DELIVERY_STATES = [("", "all"), *DeliveryState.choices]
 
 
-class DeliveriesForm(AddressForm):
+class DeliveriesForm(QueryForm):
     """Which deliveries are shown."""
 
-    state = OneOf(DeliveryState.values)
+    state = OptionalChoiceField(DeliveryState.values)
 
 
 class ChannelForm(forms.Form):
@@ -88,7 +88,7 @@ class ChannelForm(forms.Form):
         return given
 
 
-class ChangeChannelForm(ChannelForm):
+class EditChannelForm(ChannelForm):
     """The same of a channel that is there; it stays a webhook, or e-mail."""
 
     def __init__(self, row: Channel, given: Any = None) -> None:
@@ -113,8 +113,8 @@ def _url(text: str) -> str:
 
 def _emails(text: str) -> str:
     found = list(dict.fromkeys(text.replace(",", " ").split()))
-    if not 1 <= len(found) <= MOST_EMAILS:
-        raise UserError(f"1 to {MOST_EMAILS} e-mail addresses can be told at once")
+    if not 1 <= len(found) <= MAX_EMAILS:
+        raise UserError(f"1 to {MAX_EMAILS} e-mail addresses can be told at once")
     for one in found:
         try:
             validate_email(one)

@@ -6,12 +6,12 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number, Text
 from codegen_app.forms.fields import RepeatedField
+from codegen_app.forms.query import Number, QueryForm, Text
 from codegen_app.selectors.pages.compare import MAX_SIDES
 
 
-class CompareForm(AddressForm):
+class CompareForm(QueryForm):
     """Builds by their keys, or kernels by name (of one target); ``shown``: whose texts."""
 
     build = RepeatedField(keys=True)

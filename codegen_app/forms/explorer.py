@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from django import forms
 
-from codegen_app.selectors.explorer.make import BEST, CELLS, Asked
+from codegen_app.selectors.explorer.builder import BEST, CELLS, GridQuery
 
 #: Axes that are no parameters: the order of the trials, seconds of the run, what the model says
 #: beside a measured time.
@@ -63,9 +63,9 @@ class ExplorerForm(forms.Form):
         return str(self.cleaned_data.get(name) or self._first.get(name, ""))
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> GridQuery:
         """What is asked of the table of two parameters."""
-        return Asked(self.chosen("across"), self.chosen("down"), self.chosen("cell") or BEST)
+        return GridQuery(self.chosen("across"), self.chosen("down"), self.chosen("cell") or BEST)
 
 
 _NONE = {

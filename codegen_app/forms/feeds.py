@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from codegen_app.forms.address import AddressForm, OneOf, Text
+from codegen_app.forms.query import OptionalChoiceField, QueryForm, Text
 from codegen_app.models import AlertKind, AlertState
 from codegen_app.selectors.alert_feed import OPEN
 
 ALL = "all"
 
 
-class FeedForm(AddressForm):
+class FeedForm(QueryForm):
     """A state, a kind, words of a series; all of them may be left out."""
 
-    state = OneOf((ALL, OPEN, *AlertState.values))
-    kind = OneOf(AlertKind.values)
+    state = OptionalChoiceField((ALL, OPEN, *AlertState.values))
+    kind = OptionalChoiceField(AlertKind.values)
     q = Text()
 
     def clean_state(self) -> str:

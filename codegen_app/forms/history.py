@@ -7,10 +7,10 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number, Text
 from codegen_app.forms.fields import RepeatedField
-from codegen_app.selectors.histories import Place
-from codegen_app.selectors.pages.history import MOST_BESIDE
+from codegen_app.forms.query import Number, QueryForm, Text
+from codegen_app.selectors.histories import Cursor
+from codegen_app.selectors.pages.history import MAX_BESIDE
 from codegen_app.selectors.pages.series import PERIODS, Filters
 from scheduler.errors import UserError
 from scheduler.results.points import fields
@@ -19,7 +19,7 @@ TIME, REVISION = "time", "revision"
 LINEAR, LOG, RELATIVE = "linear", "log", "relative"
 
 
-class OneOf(forms.ChoiceField):
+class DefaultChoiceField(forms.ChoiceField):
     """One of a few words; the first where it is left out."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -50,7 +50,7 @@ class KeysField(forms.CharField):
         return list(dict.fromkeys(map(int, parts)))
 
 
-class SeriesForm(AddressForm):
+class SeriesForm(QueryForm):
     """Words and filters of the list; ``after``: where its page begins; ``together``: series that
     are to be shown on one chart."""
 
@@ -63,11 +63,11 @@ class SeriesForm(AddressForm):
     after = Text()
     together = RepeatedField(keys=True)
 
-    def clean_after(self) -> Place | None:
+    def clean_after(self) -> Cursor | None:
         """The place that the page before gave."""
         text = self.cleaned_data["after"]
         try:
-            return Place.of(text) if text else None
+            return Cursor.parse(text) if text else None
         except UserError as error:
             raise forms.ValidationError(str(error)) from None
 
@@ -90,13 +90,13 @@ class SeriesForm(AddressForm):
         )
 
 
-class HistoryForm(AddressForm):
+class HistoryForm(QueryForm):
     """What is on the axes; ``with``: series beside the page's own; ``until``: the latest moment
     whose points are shown; ``from`` and ``to``: what the chart is zoomed to, which it reads
     itself; ``change``: the change whose neighbourhood is shown alone."""
 
-    x = OneOf((TIME, REVISION))
-    scale = OneOf((LINEAR, LOG, RELATIVE))
+    x = DefaultChoiceField((TIME, REVISION))
+    scale = DefaultChoiceField((LINEAR, LOG, RELATIVE))
     until = Text()
     change = Number()
 
@@ -116,11 +116,11 @@ class HistoryForm(AddressForm):
 
 
 # ``with`` is a keyword of Python and cannot be written as an attribute.
-HistoryForm.base_fields["with"] = KeysField(MOST_BESIDE)
+HistoryForm.base_fields["with"] = KeysField(MAX_BESIDE)
 
 
-class EmbedForm(AddressForm):
+class EmbedForm(QueryForm):
     """How something is drawn that other pages embed; ``days`` back the badge looks for changes."""
 
-    theme = OneOf(("light", "dark"))
+    theme = DefaultChoiceField(("light", "dark"))
     days = Number()

@@ -8,14 +8,14 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number, Text
 from codegen_app.forms.fields import RepeatedField
-from codegen_app.selectors.tables import Asked, AskedError, Column, asked
+from codegen_app.forms.query import Number, QueryForm, Text
+from codegen_app.selectors.tables import Column, TableQuery, TableQueryError, asked
 
 AS_TSV = "tsv"
 
 
-class TableForm(AddressForm):
+class TableForm(QueryForm):
     """``sort`` by a column (``-time``: descending), ``filter`` by conditions and words, ``column``
     for each one that is shown, ``start`` of the rows, ``as=tsv`` for all of them as text; ``by``
     is how they are sorted where the address says nothing."""
@@ -45,10 +45,10 @@ class TableForm(AddressForm):
         for name, nothing in without.items():
             try:
                 asked(self._columns, **{**without, name: given[name]})
-            except AskedError as error:
+            except TableQueryError as error:
                 errors.append(f"{_NAMES[name]}: {error}.")
                 given[name] = nothing
-        found: Asked = asked(self._columns, **given)
+        found: TableQuery = asked(self._columns, **given)
         self.asked = replace(found, start=cleaned.get("start") or 0)
         if errors:
             raise forms.ValidationError(errors)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number
+from codegen_app.forms.query import Number, QueryForm
 from codegen_app.selectors.pages.thresholds import RuleRow
 from codegen_app.services.thresholds import Proposed
 
@@ -40,10 +40,10 @@ class DurationField(forms.CharField):
         return length
 
     def prepare_value(self, value: Any) -> Any:
-        return written(value) if isinstance(value, timedelta) else value
+        return format_duration(value) if isinstance(value, timedelta) else value
 
 
-def written(length: timedelta) -> str:
+def format_duration(length: timedelta) -> str:
     """A time as the field takes it: ``7d``, ``36h``, ``90min``."""
     for name, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
         if length % size == timedelta(0):
@@ -51,7 +51,7 @@ def written(length: timedelta) -> str:
     return f"{length / timedelta(minutes=1):g}min"
 
 
-class PointedForm(AddressForm):
+class ThresholdsQueryForm(QueryForm):
     """A change at whose place a level may begin anew, and whether something is tried."""
 
     baseline = Number()
@@ -81,7 +81,7 @@ class ThresholdsForm(forms.Form):
     at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     @classmethod
-    def of(cls, rule: RuleRow | None, at: datetime | None) -> ThresholdsForm:
+    def from_rule(cls, rule: RuleRow | None, at: datetime | None) -> ThresholdsForm:
         """Filled with what is set."""
         initial: Mapping[str, Any] = {"at": at}
         if rule is not None:
@@ -119,6 +119,6 @@ class BaselineForm(forms.Form):
     )
 
 
-def why(given: Mapping[str, str]) -> str:
+def parse_reason(given: Mapping[str, str]) -> str:
     """The reason that was sent along."""
     return given.get("why", "").strip()

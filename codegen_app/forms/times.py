@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from django import forms
 
-from codegen_app.forms.address import Kept, kept
+from codegen_app.forms.query import HiddenParams, hidden_params
 from codegen_app.selectors.serving import Bucket
 
 
@@ -23,7 +23,7 @@ class TimesForm(forms.Form):
     def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket], *others: str) -> None:
         names = [bucket.name for bucket in buckets]
         super().__init__({"times": given.get("times") or next(iter(names), "")})
-        self.kept: Kept = kept(given, others)
+        self.kept: HiddenParams = hidden_params(given, others)
         field = self.fields["times"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in names]

@@ -7,7 +7,7 @@ from django import forms
 from codegen_app.models import Control, Worker
 
 PIN = "pin"
-_DOINGS = (
+_CONTROL_CHOICES = (
     (Control.PAUSE, "pause: take no more work"),
     (Control.DRAIN, "drain: finish what it has, then take no more"),
     (Control.GO, "go on: take work again"),
@@ -15,7 +15,7 @@ _DOINGS = (
 )
 
 
-class SteerForm(forms.Form):
+class WorkerControlForm(forms.Form):
     """To pause, drain, go on, or serve one queue alone; with a reason for the audit log."""
 
     worker = forms.ModelChoiceField(
@@ -26,7 +26,7 @@ class SteerForm(forms.Form):
             "invalid_choice": "There is no such worker any more.",
         },
     )
-    do = forms.ChoiceField(label="It is to", choices=_DOINGS)
+    do = forms.ChoiceField(label="It is to", choices=_CONTROL_CHOICES)
     queue = forms.CharField(
         label="Queue",
         required=False,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from codegen_app.highlighting.amd import AmdListingLexer
 from codegen_app.highlighting.hip import HipLexer
 from codegen_app.highlighting.nvidia import PtxLexer, SassLexer
-from codegen_app.highlighting.render import highlight_lines, listing_lexer, opened, source_lexer
+from codegen_app.highlighting.render import (
+    highlight_lines,
+    lexer_context,
+    listing_lexer,
+    source_lexer,
+)
 
 __all__ = [
     "AmdListingLexer",
@@ -13,7 +18,7 @@ __all__ = [
     "PtxLexer",
     "SassLexer",
     "highlight_lines",
+    "lexer_context",
     "listing_lexer",
-    "opened",
     "source_lexer",
 ]

@@ -49,13 +49,13 @@ def _instruction(
     yield match.start(), _TOKENS.get(kind_of(match[0]), Name.Function), match[0]
 
 
-_TEXT: list[Any] = [
+_TEXT_RULES: list[Any] = [
     (r"[ \t]+", Whitespace),
     (r"//.*", Comment.Single),
     (r"/\*.*?\*/", Comment.Multiline),
     (r'@?"(?:\\.|[^"\\\n])*"', String),
 ]
-_NUMBERS: list[Any] = [
+_NUMBER_RULES: list[Any] = [
     (r"-?0[xX][0-9a-fA-F]+", Number.Hex),
     (r"0[fFdD][0-9a-fA-F]{8,16}\b", Number.Float),
     (r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?", Number.Float),
@@ -63,7 +63,7 @@ _NUMBERS: list[Any] = [
     (r"[+-](?:INF|QNAN|SNAN)\b", Number.Float),
     (r"-?\d+", Number.Integer),
 ]
-_SIGNS = r"[\[\](){},;:|&=+\-*/<>!~^#@?%`]"
+_PUNCTUATION = r"[\[\](){},;:|&=+\-*/<>!~^#@?%`]"
 
 
 class SassLexer(RegexLexer):
@@ -76,24 +76,24 @@ class SassLexer(RegexLexer):
     tokens: ClassVar[dict[str, Any]] = {
         "root": [
             (r"\n", Whitespace),
-            *_TEXT,
+            *_TEXT_RULES,
             (r"([A-Za-z_.$][\w.$]*)(:)", bygroups(Name.Label, Punctuation)),
             (r"\.[A-Za-z_][\w.]*", Name.Decorator, "operands"),
             (r"(@)(!?)(U?P[T\d]+)", bygroups(Operator, Operator, Name.Variable)),
             (r"[A-Z][\w.]*", _instruction, "operands"),
-            (rf"[\w.$]+|{_SIGNS}", Name.Constant, "operands"),
+            (rf"[\w.$]+|{_PUNCTUATION}", Name.Constant, "operands"),
         ],
         "operands": [
             (r"\n", Whitespace, "#pop"),
-            *_TEXT,
+            *_TEXT_RULES,
             (r"(`\()([^)\n]*)(\))", bygroups(Punctuation, Name.Label, Punctuation)),
             (r"\bU?(?:R(?:\d+|Z)|P(?:\d|T|R))\b", Name.Variable),
             (r"\b(?:SR_[\w.]+|SRZ|g?sb\d+|B\d+)\b", Name.Variable),
             (r"@[\w.]+", Keyword.Type),
-            *_NUMBERS,
+            *_NUMBER_RULES,
             (r"\.[A-Za-z_][\w.$]*", Name.Attribute),
             (r"[A-Za-z_$][\w.$]*", Name.Constant),
-            (_SIGNS, Punctuation),
+            (_PUNCTUATION, Punctuation),
             (r"[.$]", Punctuation),
         ],
     }
@@ -109,24 +109,24 @@ class PtxLexer(RegexLexer):
     tokens: ClassVar[dict[str, Any]] = {
         "root": [
             (r"\n", Whitespace),
-            *_TEXT,
+            *_TEXT_RULES,
             (r"([A-Za-z_$%][\w$]*)(:)(?!:)", bygroups(Name.Label, Punctuation)),
             (r"\.[A-Za-z_]\w*", Name.Decorator, "operands"),
             (r"(@)(!?)(%\w+)", bygroups(Operator, Operator, Name.Variable)),
             (r"[a-z][\w.:]*", _instruction, "operands"),
             (r"[{}();]", Punctuation),
-            (rf"[\w.$]+|{_SIGNS}", Name.Constant, "operands"),
+            (rf"[\w.$]+|{_PUNCTUATION}", Name.Constant, "operands"),
         ],
         "operands": [
             (r"\n", Whitespace, "#pop"),
             (r";", Punctuation, "#pop"),
-            *_TEXT,
+            *_TEXT_RULES,
             (r"\$L\w+", Name.Label),
             (r"%[\w.]+", Name.Variable),
-            *_NUMBERS,
+            *_NUMBER_RULES,
             (r"\.[A-Za-z_]\w*", Name.Decorator),
             (r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_]\w*)*", Name.Constant),
-            (_SIGNS, Punctuation),
+            (_PUNCTUATION, Punctuation),
             (r"[.$]", Punctuation),
         ],
     }

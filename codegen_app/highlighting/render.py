@@ -32,7 +32,7 @@ _COMMENTS = frozenset({"c", "c1", "ch", "cm", "cs"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-_OWN: dict[str, type[Lexer]] = {
+_OWN_LEXERS: dict[str, type[Lexer]] = {
     lexer.aliases[0]: lexer for lexer in (AmdListingLexer, HipLexer, SassLexer, PtxLexer)
 }
 
@@ -51,10 +51,10 @@ def source_lexer(file: str) -> Lexer:
 
 def listing_lexer(dialect: str) -> Lexer:
     """The lexer for a listing in this language, as its reader names it."""
-    return _OWN[dialect]() if dialect in _OWN else get_lexer_by_name(dialect)
+    return _OWN_LEXERS[dialect]() if dialect in _OWN_LEXERS else get_lexer_by_name(dialect)
 
 
-def opened(lexer: Lexer, before: Sequence[str]) -> list[str]:
+def lexer_context(lexer: Lexer, before: Sequence[str]) -> list[str]:
     """Of the lines before a part of a text those that the lexer must have seen to read it."""
     openings: tuple[str, ...] = getattr(lexer, "openings", ())
     return [opening for opening in openings if any(opening in line for line in before)]
@@ -77,7 +77,7 @@ def highlight_lines(
             if number:
                 lines.append([])
             if part:
-                body = _linked(part, links or {}) if in_comment else escape(part)
+                body = _link_words(part, links or {}) if in_comment else escape(part)
                 lines[-1].append(f'<span class="{css}">{body}</span>' if css else body)
     return [mark_safe("".join(line)) for line in lines]  # noqa: S308 (every part is escaped)
 
@@ -92,7 +92,7 @@ def _css_class(token: _TokenType) -> str:
     return STANDARD_TYPES.get(token, "")
 
 
-def _linked(comment: str, links: Mapping[str, str]) -> str:
+def _link_words(comment: str, links: Mapping[str, str]) -> str:
     """A comment with its known words as links; everything else escaped."""
     out: list[str] = []
     end = 0

@@ -13,7 +13,7 @@ from django.middleware.csrf import get_token
 
 from codegen_app.pagecache.request import Reader
 from codegen_app.pagecache.version import Version
-from codegen_app.selectors.alerting import MOST_COUNTED, open_regressions
+from codegen_app.selectors.alert_rows import MAX_COUNTED, open_regressions
 from codegen_app.server import bodies
 
 # Stand in kept pages for what differs between readers; nobody can guess them, so that nothing
@@ -54,7 +54,7 @@ def open_alerts(request: HttpRequest) -> str:
 
 
 def _written(count: int) -> str:
-    return "" if not count else str(count) if count <= MOST_COUNTED else f"{MOST_COUNTED}+"
+    return "" if not count else str(count) if count <= MAX_COUNTED else f"{MAX_COUNTED}+"
 
 
 class OpenAlerts:

@@ -11,16 +11,16 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
-from codegen_app.selectors.alerting import Worst, worst_changes
+from codegen_app.selectors.alert_rows import WorstChange, worst_changes
 from scheduler.track.effect import format_change
 
-MOST = 100
+MAX_ENTRIES = 100
 OPEN = "open"
-_SPACE = uuid.UUID("5f0c2c52-6d1c-4d5e-9d0b-6d2e5a5d9a11")
+_UUID_NAMESPACE = uuid.UUID("5f0c2c52-6d1c-4d5e-9d0b-6d2e5a5d9a11")
 
 
 @dataclass(frozen=True)
-class Entry:
+class FeedEntry:
     """An alert. ``uid`` stays whatever the site is called, and is no other installation's."""
 
     id: int
@@ -33,7 +33,7 @@ class Entry:
     updated: datetime
 
 
-def entries(state: str = "", kind: str = "", search: str = "") -> list[Entry]:
+def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
     """The last ``MOST`` alerts of a state ("" for any, ``OPEN`` for those that nobody closed), a
     kind, and with all words of ``search`` in problem or device of a series; 2 queries."""
     rows = Alert.objects.select_related("revision", "series")
@@ -44,7 +44,7 @@ def entries(state: str = "", kind: str = "", search: str = "") -> list[Entry]:
     if words := search.split():
         rows = rows.filter(Exists(_series(words)))
     rows = rows.annotate(updated=Coalesce(Max("events__at"), "created_at"))
-    found = list(rows.order_by("-created_at", "-pk")[:MOST])
+    found = list(rows.order_by("-created_at", "-pk")[:MAX_ENTRIES])
     worst = worst_changes([row.pk for row in found])
     return [_entry(row, row.updated, worst.get(row.pk)) for row in found]
 
@@ -55,10 +55,10 @@ def _series(words: list[str]) -> QuerySet[Series]:
     return Series.objects.filter(reduce(Q.__and__, each, of))
 
 
-def _entry(row: Alert, updated: datetime, worst: Worst | None) -> Entry:
-    return Entry(
+def _entry(row: Alert, updated: datetime, worst: WorstChange | None) -> FeedEntry:
+    return FeedEntry(
         id=row.pk,
-        uid=f"urn:uuid:{uuid.uuid5(_SPACE, f'alert {row.pk} {row.created_at.isoformat()}')}",
+        uid=f"urn:uuid:{uuid.uuid5(_UUID_NAMESPACE, f'alert {row.pk} {row.created_at.isoformat()}')}",
         title=_title(row, worst),
         lines=tuple(_lines(row)),
         kind=row.get_kind_display(),
@@ -68,7 +68,7 @@ def _entry(row: Alert, updated: datetime, worst: Worst | None) -> Entry:
     )
 
 
-def _title(row: Alert, worst: Worst | None) -> str:
+def _title(row: Alert, worst: WorstChange | None) -> str:
     kind = row.get_kind_display().capitalize() + (" (generated)" if row.is_generated else "")
     if row.kind == AlertKind.MISSING:
         return f"{kind}: {row.series}"

@@ -39,7 +39,7 @@ class Coverage:
         return ", ".join(f"{count} {kind}" for kind, count in self.missing.items())
 
 
-def coverage_of(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Coverage:
+def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Coverage:
     """Of nodes that have a kernel, each as its kind and whether it is measured."""
     kinds = list(kinds)
     missing = Counter(kind for kind, is_measured in kinds if not is_measured)
@@ -51,7 +51,7 @@ def coverage_of(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Coverag
     )
 
 
-def coverages(graphs: Collection[int]) -> dict[int, Coverage]:
+def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
     """Of each of these graphs (4 queries), as its own page has it at first."""
     nodes: dict[int, list[TemplateNode]] = defaultdict(list)
     rows = TemplateNode.objects.filter(graph__in=graphs, problem__isnull=False)
@@ -64,15 +64,17 @@ def coverages(graphs: Collection[int]) -> dict[int, Coverage]:
         )
     )
     measured: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in serving.measured_where(problems, "problem", "kernel"):
+    for row in serving.bucket_rows(problems, "problem", "kernel"):
         measured[row["problem"]].append(row)
     selected: dict[int, list[Any]] = defaultdict(list)
-    for one in serving.selected_now(problems):
+    for one in serving.current_selections(problems):
         selected[one.problem_id].append(one)
-    return {graph: _of_graph(each, defaults, measured, selected) for graph, each in nodes.items()}
+    return {
+        graph: _graph_coverage(each, defaults, measured, selected) for graph, each in nodes.items()
+    }
 
 
-def _of_graph(
+def _graph_coverage(
     nodes: list[TemplateNode],
     defaults: Mapping[int, int],
     measured: Mapping[int, list[dict[str, Any]]],
@@ -82,7 +84,7 @@ def _of_graph(
     used = frozenset(name for problem in problems.values() for name in problem.symbols)
     chosen = tuple(one for pk in problems for one in selected.get(pk, ()))
     rows = [row for pk in problems for row in measured.get(pk, ())]
-    known = serving.Known(tuple(nodes), serving.buckets_of(rows, chosen, used), chosen)
+    known = serving.NodeBuckets(tuple(nodes), serving.rank_buckets(rows, chosen, used), chosen)
     bucket = known.find("")
     in_bucket = known.selections(bucket)
     kinds = []
@@ -91,11 +93,13 @@ def _of_graph(
         kernel = selection.kernel_id if selection is not None else defaults.get(node.pk)
         if kernel is not None:
             times = measured.get(node.problem_id or 0, ())
-            kinds.append((node.kind, any(_is_of(row, kernel, node, bucket) for row in times)))
-    return coverage_of(kinds, emulated=bucket is not None and bucket.emulated)
+            kinds.append(
+                (node.kind, any(_is_in_bucket(row, kernel, node, bucket) for row in times))
+            )
+    return count_coverage(kinds, emulated=bucket is not None and bucket.emulated)
 
 
-def _is_of(
+def _is_in_bucket(
     row: Mapping[str, Any], kernel: int, node: TemplateNode, bucket: serving.Bucket | None
 ) -> bool:
     """Whether measurements are of a kernel in a bucket."""
@@ -105,7 +109,7 @@ def _is_of(
         and (row["device"], row["arch"]) == (bucket.device_name, bucket.target)
         and (
             row["toolchain"] == bucket.toolchain
-            or row["file"] != serving.base_source(bucket.target)
+            or row["file"] != serving.base_source_file(bucket.target)
         )
         and node.problem is not None
         and serving.same_sizes(row["bindings"], bucket.bindings, node.problem.symbols)

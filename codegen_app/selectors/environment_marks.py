@@ -22,15 +22,15 @@ from scheduler.track.differences import (
 from scheduler.track.facts import point_of
 from scheduler.track.sides import Point, Side
 
-MOST_MARKS = 60
-MOST_LOOKED_AT = 500
-_TURNS = 12  # points within which a value that returns was never gone
-_OF_COMPILER = {Aspect.COMPILER, Aspect.HEADERS}
+MAX_MARKS = 60
+MAX_COMPARED = 500
+_RETURN_WINDOW = 12  # points within which a value that returns was never gone
+_COMPILER_ASPECTS = {Aspect.COMPILER, Aspect.HEADERS}
 _CLOCK_STEP = 0.02  # clocks that near to each other are one
 
 
 @dataclass(frozen=True)
-class Measured:
+class PointEnvironment:
     """A point's place in time, and the facts of its environment as JSON text."""
 
     ms: int
@@ -45,16 +45,16 @@ class Mark:
     what: tuple[str, ...]
 
 
-def marks(series: Series, points: Sequence[Measured]) -> tuple[Mark, ...]:
+def environment_marks(series: Series, points: Sequence[PointEnvironment]) -> tuple[Mark, ...]:
     """The latest ``MOST_MARKS`` of a series' points in order. Where nearly every point has facts of
     its own, only the latest ``MOST_LOOKED_AT`` of those that differ are looked at."""
     differ = [n for n in range(1, len(points)) if points[n].facts != points[n - 1].facts]
-    first = differ[-MOST_LOOKED_AT] - 1 if len(differ) > MOST_LOOKED_AT else 0
-    return tuple(_found(series, points[first:]))[-MOST_MARKS:]
+    first = differ[-MAX_COMPARED] - 1 if len(differ) > MAX_COMPARED else 0
+    return tuple(_iter_marks(series, points[first:]))[-MAX_MARKS:]
 
 
-def _found(series: Series, points: Sequence[Measured]) -> Iterator[Mark]:
-    between = _Between(series)
+def _iter_marks(series: Series, points: Sequence[PointEnvironment]) -> Iterator[Mark]:
+    between = _EnvironmentDiff(series)
     seen: dict[tuple[str, str, str], int] = {}
     for place in range(1, len(points)):
         one, other = points[place - 1], points[place]
@@ -63,18 +63,18 @@ def _found(series: Series, points: Sequence[Measured]) -> Iterator[Mark]:
         after = points[place + 1].facts if place + 1 < len(points) else other.facts
         what = []
         for each in between.differences(one.facts, other.facts):
-            seen[_key(each, each.before)] = place - 1
-            last = seen.get(_key(each, each.after))
-            if last is not None and place - last <= _TURNS:
+            seen[_value_key(each, each.before)] = place - 1
+            last = seen.get(_value_key(each, each.after))
+            if last is not None and place - last <= _RETURN_WINDOW:
                 continue
-            if each.aspect is Aspect.READINGS and not between.stays(each, one.facts, after):
+            if each.aspect is Aspect.READINGS and not between.persists(each, one.facts, after):
                 continue
             what.append(each.sentence)
         if what:
             yield Mark(other.ms, tuple(what))
 
 
-def _key(each: Difference, value: str) -> tuple[str, str, str]:
+def _value_key(each: Difference, value: str) -> tuple[str, str, str]:
     """Values that count as one have the same key."""
     if each.aspect is Aspect.READINGS:
         size = abs(float(value))
@@ -82,15 +82,15 @@ def _key(each: Difference, value: str) -> tuple[str, str, str]:
     return each.aspect, each.name, value
 
 
-class _Between:
+class _EnvironmentDiff:
     """What differs between environments of one series, each pair looked at once."""
 
     def __init__(self, series: Series) -> None:
         self._series = series
-        self._point = lru_cache(maxsize=None)(self._made)
+        self._point = lru_cache(maxsize=None)(self._parse_point)
         self.differences = lru_cache(maxsize=None)(self._differences)
 
-    def stays(self, difference: Difference, before: str, after: str) -> bool:
+    def persists(self, difference: Difference, before: str, after: str) -> bool:
         """Whether the reading differs from what it was at the next point, too."""
         found = self.differences(before, after)
         return any(one.name == difference.name for one in found)
@@ -100,10 +100,10 @@ class _Between:
         found = environment_differences(before, after)
         if before.compiler != after.compiler:
             all_of_it = differences(Side((before,)), Side((after,)))
-            found = (*(each for each in all_of_it if each.aspect in _OF_COMPILER), *found)
+            found = (*(each for each in all_of_it if each.aspect in _COMPILER_ASPECTS), *found)
         return found
 
-    def _made(self, text: str) -> Point:
+    def _parse_point(self, text: str) -> Point:
         facts: Mapping[str, object] = json.loads(text)
         return point_of(
             facts,

@@ -20,7 +20,7 @@ FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
 
 
 @dataclass(frozen=True)
-class Place:
+class Cursor:
     """Where in a history a page begins: after this point."""
 
     at: datetime
@@ -30,12 +30,12 @@ class Place:
         return f"{self.at.isoformat()}_{self.id}"
 
     @staticmethod
-    def of(text: str) -> Place:
+    def parse(text: str) -> Cursor:
         """From its text. Raises ``UserError``."""
         moment, _, number = text.rpartition("_")
         if not number.isascii() or not number.isdecimal() or len(number) > 18:
             raise UserError("after: take the “next” of the page before")
-        return Place(fields.as_timestamp(moment, "after"), int(number))
+        return Cursor(fields.as_timestamp(moment, "after"), int(number))
 
 
 def series_page(
@@ -48,8 +48,8 @@ def series_page(
 
 
 def data_page(
-    series: int, after: Place | None, limit: int, *, with_samples: bool
-) -> tuple[list[dict[str, Any]], Place | None]:
+    series: int, after: Cursor | None, limit: int, *, with_samples: bool
+) -> tuple[list[dict[str, Any]], Cursor | None]:
     """Points of a series in the order of its history; 1 query. And the place to go on after."""
     rows = Datum.objects.filter(series=series)
     if after is not None:
@@ -61,12 +61,12 @@ def data_page(
     rows = rows.annotate(withdrawn=Subquery(held.values(row=_WITHDRAWN)[:1]))
     names = (*columns, *of_others, *more, "withdrawn")
     found = list(rows.order_by("at", "id").values(*names)[: limit + 1])
-    shown = [_named(row) for row in found[:limit]]
+    shown = [_api_row(row) for row in found[:limit]]
     last = shown[-1] if len(found) > limit else None
-    return shown, Place(last["at"], last["id"]) if last else None
+    return shown, Cursor(last["at"], last["id"]) if last else None
 
 
-def _named(row: dict[str, Any]) -> dict[str, Any]:
+def _api_row(row: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: value for name, value in row.items() if "__" not in name},
         "bounds": bounds_of(row["n"]),

@@ -28,7 +28,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class FindingsReport:
     """All findings in the order of commits. ``code_changes`` counts commits that changed a series'
     code, once a series; ``waiting`` series no detector has looked at yet."""
 
@@ -41,7 +41,7 @@ class Report:
     waiting: int
 
 
-def findings(revisions: Iterable[RevisionRecord], repository: str) -> Report:
+def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsReport:
     """Of the series that have imported points at these commits; three queries."""
     subjects = {one.commit: one.subject for one in revisions}
     points = list(
@@ -66,7 +66,7 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> Report:
     )
     found = tuple(_finding(row, subjects, changed) for row in rows)
     at = {(row.series_id, row.revision.name) for row in rows}
-    return Report(
+    return FindingsReport(
         found,
         len(points),
         len(series),

@@ -10,7 +10,7 @@ from codegen_app.selectors.measured_row import MeasuredRow
 
 
 @dataclass(frozen=True)
-class Tried(MeasuredRow):
+class TriedCandidate(MeasuredRow):
     """One candidate, whatever became of it: ``metrics`` are those of its time, if it has one."""
 
     language: str
@@ -19,7 +19,7 @@ class Tried(MeasuredRow):
 
 
 @dataclass(frozen=True)
-class LanguageRow(Tried):
+class LanguageRow(TriedCandidate):
     """The fastest candidate in a language; without a kernel where none was measured.
 
     ``ratio`` is its median over that of the fastest of all (1.0: it is that one); ``is_clear`` says
@@ -34,19 +34,21 @@ class LanguageRow(Tried):
     reasons: tuple[str, ...] = ()
 
 
-def by_language(candidates: Iterable[tuple[Tried, str]]) -> tuple[LanguageRow, ...]:
+def language_rows(candidates: Iterable[tuple[TriedCandidate, str]]) -> tuple[LanguageRow, ...]:
     """A row for each language, the fastest first; none where all are in one. A candidate comes
     with the reason why it has no time, "" where it has one or was not tried."""
-    groups: dict[str, list[tuple[Tried, str]]] = defaultdict(list)
+    groups: dict[str, list[tuple[TriedCandidate, str]]] = defaultdict(list)
     for one, reason in candidates:
         groups[one.language].append((one, reason))
     if len(groups) < 2:
         return ()
-    rows = sorted((_row(language, found) for language, found in groups.items()), key=_median)
-    return tuple(_beside(rows[0], row) for row in rows)
+    rows = sorted(
+        (_language_row(language, found) for language, found in groups.items()), key=_median
+    )
+    return tuple(_with_ratio(rows[0], row) for row in rows)
 
 
-def _row(language: str, found: list[tuple[Tried, str]]) -> LanguageRow:
+def _language_row(language: str, found: list[tuple[TriedCandidate, str]]) -> LanguageRow:
     timed = [one for one, _ in found if one.metrics]
     best = min(timed, key=_median, default=None)
     return LanguageRow(
@@ -62,11 +64,11 @@ def _row(language: str, found: list[tuple[Tried, str]]) -> LanguageRow:
     )
 
 
-def _median(row: Tried) -> float:
+def _median(row: TriedCandidate) -> float:
     return float("inf") if row.median_ns is None else row.median_ns
 
 
-def _beside(best: LanguageRow, row: LanguageRow) -> LanguageRow:
+def _with_ratio(best: LanguageRow, row: LanguageRow) -> LanguageRow:
     if not best.metrics or not row.metrics:
         return row
     known = bool(row.time.bounds and best.time.bounds)

@@ -61,14 +61,14 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
         "why": run.why,
     }
     for task, candidates in _by_task(run):
-        for entry in entries(run, candidates, _descriptions(task)):
+        for entry in ledger_entries(run, candidates, _descriptions(task)):
             yield {**entry.to_json(), "shape": task.shape}
 
 
 def run_log(run: TuningRun) -> str:
     """The ``AUTOTUNE`` log: a part for each problem that was measured."""
     return "\n".join(
-        _begun_with(task)
+        _warm_start(task)
         + (modelled_text if run.is_modelled else autotune_text)(
             task.title,
             [
@@ -77,7 +77,7 @@ def run_log(run: TuningRun) -> str:
                 )
                 for one in task.operands
             ],
-            entries(run, candidates, _descriptions(task)),
+            ledger_entries(run, candidates, _descriptions(task)),
             task.spent_s,
         )
         for task, candidates in _by_task(run)
@@ -85,23 +85,23 @@ def run_log(run: TuningRun) -> str:
     )
 
 
-def _begun_with(task: TuningTask) -> str:
+def _warm_start(task: TuningTask) -> str:
     earlier = task.begins_with
     if earlier is None:
         return ""
     return f"begins with the fastest as modelled for {earlier.run.device} in run {earlier.run_id}\n"
 
 
-def entries(
+def ledger_entries(
     run: TuningRun, candidates: Iterable[Candidate], descriptions: dict[int, str]
 ) -> list[Entry]:
     """The candidates of one task as lines of a ledger, in their order."""
     rows = sorted(candidates, key=lambda row: row.position)
-    order = orders(rows)
+    order = trial_orders(rows)
     return [_entry(run, row, order.get(row.pk, 0), descriptions) for row in rows]
 
 
-def orders(candidates: Iterable[Candidate]) -> dict[int, int]:
+def trial_orders(candidates: Iterable[Candidate]) -> dict[int, int]:
     """By key the places from 1 at which the candidates of each task were tried, for those that
     were; of candidates with their tasks and runs."""
     counts: dict[int, int] = defaultdict(int)
@@ -115,13 +115,13 @@ def orders(candidates: Iterable[Candidate]) -> dict[int, int]:
     return found
 
 
-def seconds_of(row: Candidate) -> float:
+def elapsed_s(row: Candidate) -> float:
     """When in its run a candidate's outcome was known, in seconds; 0 where that is not recorded."""
     since = row.task.run.started_at or row.task.run.created_at
     return (row.finished_at - since).total_seconds() if row.finished_at else 0.0
 
 
-def outcome_of(state: str, stage: str, *, modelled: bool = False) -> str:
+def candidate_outcome(state: str, stage: str, *, modelled: bool = False) -> str:
     """What became of a candidate in the words of a ledger, whether it was chosen or not."""
     if state == State.DONE:
         return str(CandidateState.MODELLED if modelled else CandidateState.MEASURED)
@@ -178,11 +178,11 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         reason=row.reason,
         detail=row.detail if "detail" not in row.get_deferred_fields() else "",
         order=order,
-        at_s=seconds_of(row) if order else 0.0,
+        at_s=elapsed_s(row) if order else 0.0,
         measurement=row.result.measurement(kernel.name, run.device)
         if kernel and row.result
         else None,
-        modelled=modelled_of(row),
+        modelled=modelled_result(row),
         tied=row.tied,
         **(_build_facts(build) if build else {}),
     )
@@ -196,7 +196,7 @@ def _build_facts(build: Build) -> dict[str, Any]:
     }
 
 
-def modelled_of(row: Candidate) -> ModelledTime | None:
+def modelled_result(row: Candidate) -> ModelledTime | None:
     """What the model says of a candidate; None where it was not asked, or of another version of
     Kiln, which says other things."""
     with suppress(UserError):

@@ -114,11 +114,11 @@ def _text(value: ConfigValue | None) -> str | None:
     return None if value is None else str(value)
 
 
-def key_beside(name: str, keys: Collection[str]) -> str:
+def unique_key(name: str, keys: Collection[str]) -> str:
     """What addresses call a parameter's column beside others of these keys."""
     return f"config.{name}" if name in keys else name
 
 
-def pairs(values: Mapping[str, object]) -> str | None:
+def format_pairs(values: Mapping[str, object]) -> str | None:
     """``block_m=128 block_n=64``; None where there are none."""
     return " ".join(f"{key}={value}" for key, value in values.items()) or None

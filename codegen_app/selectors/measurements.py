@@ -19,7 +19,7 @@ from scheduler.track.sides import Point
 
 #: Of two kernels that take the same time, all of three samples lie below all of three others by
 #: chance in one of 20 cases (Mann-Whitney); of fewer more often.
-ENOUGH_SAMPLES = 3
+MIN_SAMPLES = 3
 
 #: Medians of the same code differ from run to run by some percent beyond their intervals
 #: (docs/tracking.md); less than this is not called drift.
@@ -27,7 +27,7 @@ _DRIFT = 1.05
 
 
 @dataclass(frozen=True)
-class Measured:
+class CurrentMeasurement:
     """The measurement of a kernel that counts, and the one before it in another run."""
 
     result: BenchmarkResult
@@ -52,21 +52,21 @@ class Measured:
             before_n=len(then.samples_ns),
             at=then.created_at,
             run=then.task.run_id if then.task else None,
-            under=differs(then.environment, now.environment),
+            under=environment_change(then.environment, now.environment),
         )
 
 
-def measured(rows: Iterable[BenchmarkResult]) -> Measured | None:
+def current_measurement(rows: Iterable[BenchmarkResult]) -> CurrentMeasurement | None:
     """Of all measurements of one kernel in one bucket the one that counts; None of none."""
     ordered = sorted(rows, key=lambda row: (_is_enough(row), row.created_at, row.pk))
     if not ordered:
         return None
     now = ordered[-1]
     earlier = [row for row in ordered[:-1] if row.task_id is None or row.task_id != now.task_id]
-    return Measured(now, earlier[-1] if earlier else None)
+    return CurrentMeasurement(now, earlier[-1] if earlier else None)
 
 
-def measured_fields(found: Measured | None) -> dict[str, Any]:
+def measurement_fields(found: CurrentMeasurement | None) -> dict[str, Any]:
     """The fields of a ``MeasuredRow`` of that measurement; of none those of no measurement."""
     if found is None:
         return {}
@@ -78,7 +78,7 @@ def measured_fields(found: Measured | None) -> dict[str, Any]:
     }
 
 
-def differs(then: Environment, now: Environment) -> str:
+def environment_change(then: Environment, now: Environment) -> str:
     """What of the surroundings is another now, with both values; "" where they are alike. The
     compiler is a matter of the bucket."""
     found = environment_differences(_point(then), _point(now), unknown=True)
@@ -104,4 +104,4 @@ def _as_text(value: str) -> str:
 
 
 def _is_enough(row: BenchmarkResult) -> bool:
-    return len(row.samples_ns) >= ENOUGH_SAMPLES
+    return len(row.samples_ns) >= MIN_SAMPLES

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 
 from codegen_app.models import Alert, Change, Datum, Series, Source, State, Worker
 
-MOST_BETWEEN = 20  # revisions between the sides: each is a build to be measured
-SIDE = 3  # revisions of each side, the nearest to the change
-MOST_SERIES = 20  # of an alert, the furthest moved first
+MAX_BETWEEN = 20  # revisions between the sides: each is a build to be measured
+REVISIONS_PER_SIDE = 3  # revisions of each side, the nearest to the change
+MAX_SERIES = 20  # of an alert, the furthest moved first
 
 
 def changes_of(alert: Alert) -> list[Change]:
@@ -29,7 +29,7 @@ def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
     return [one for one in found.values() if one.own_problem_id is not None]
 
 
-def kept(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
+def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
     """Points of these series whose builds are here, and that are no repetition of others."""
     return (
         Datum.objects.valid()
@@ -43,16 +43,16 @@ def kept(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
     )
 
 
-def sides(change: Change) -> list[Datum]:
+def side_points(change: Change) -> list[Datum]:
     """The points whose builds are kept, a build once a revision, of the nearest revisions of each
     side of a change (2 queries)."""
-    rows = kept([change.series_id])
+    rows = points_with_builds([change.series_id])
     before = rows.filter(at__lt=change.at).order_by("-at", "-id")
     after = rows.filter(at__gte=change.at).order_by("at", "id")
-    return [*reversed(_nearest(before[:_LOOKED_AT])), *_nearest(after[:_LOOKED_AT])]
+    return [*reversed(_nearest(before[:_MAX_POINTS])), *_nearest(after[:_MAX_POINTS])]
 
 
-def between(change: Change) -> list[Datum]:
+def points_between(change: Change) -> list[Datum]:
     """What can be filled in between both sides: points of other series of the problem (another
     device model, other sizes) for the same target and compiler whose builds are kept, one of each
     revision that lies between the points next to the change and that the series has no point of.
@@ -65,27 +65,29 @@ def between(change: Change) -> list[Datum]:
     alike = Series.objects.filter(
         own_problem=series.own_problem_id, target=series.target, toolchain=series.toolchain
     )
-    rows = kept(alike.exclude(pk=series.pk).values("pk")).filter(at__gt=last.at, at__lt=change.at)
+    rows = points_with_builds(alike.exclude(pk=series.pk).values("pk")).filter(
+        at__gt=last.at, at__lt=change.at
+    )
     ends = (last.revision_id, change.revision_id)
     found: dict[int, Datum] = {}
-    for row in rows.exclude(revision__in=ends).order_by("at", "id")[:_LOOKED_AT]:
+    for row in rows.exclude(revision__in=ends).order_by("at", "id")[:_MAX_POINTS]:
         found.setdefault(row.revision_id, row)
     each = list(found.values())
-    step = max(1, len(each) / MOST_BETWEEN)
-    return [each[int(n * step)] for n in range(min(len(each), MOST_BETWEEN))]
+    step = max(1, len(each) / MAX_BETWEEN)
+    return [each[int(n * step)] for n in range(min(len(each), MAX_BETWEEN))]
 
 
-_LOOKED_AT = 200  # points: runs of one revision repeat it
+_MAX_POINTS = 200  # points: runs of one revision repeat it
 
 
 def _nearest(rows: Iterable[Datum]) -> list[Datum]:
     found: dict[tuple[int, int | None], Datum] = {}
     revisions: set[int] = set()
     for row in rows:
-        if row.revision_id not in revisions and len(revisions) == SIDE:
+        if row.revision_id not in revisions and len(revisions) == REVISIONS_PER_SIDE:
             break
         revisions.add(row.revision_id)
-        if len(found) < 2 * SIDE:
+        if len(found) < 2 * REVISIONS_PER_SIDE:
             found.setdefault((row.revision_id, row.build_id), row)
     return list(found.values())
 
@@ -102,7 +104,7 @@ def device_models() -> set[tuple[str, str]]:
     }
 
 
-def obstacle(
+def blocked_reason(
     series: Series, has_before: bool, has_after: bool, models: set[tuple[str, str]]
 ) -> str:
     """Why a series of ours cannot be measured again; "" where it can."""

@@ -27,12 +27,12 @@ from codegen_app.models import (
 )
 from codegen_app.models.benchmark_result import IMPORTED, WITH_ORIGIN
 from codegen_app.models.result_import import origin_text
-from codegen_app.selectors.measurements import Measured, measured
+from codegen_app.selectors.measurements import CurrentMeasurement, current_measurement
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.ir.bindings import format_bindings
 
-_NOT_SHOWN = ("rejected_samples", "check_detail")
+_DEFERRED = ("rejected_samples", "check_detail")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedKernel:
     """The kernel that serves a node in a bucket: the selected one, else the generator's default.
 
     ``measured`` is its measurement there (``selectors/measurements.py``), whichever run it was
@@ -65,11 +65,11 @@ class Served:
 
     kernel: GeneratedKernel
     selected: bool
-    measured: Measured | None
+    measured: CurrentMeasurement | None
 
 
 @dataclass(frozen=True)
-class Known:
+class NodeBuckets:
     """Where the problems of nodes were measured or a kernel is selected for them, and which is.
 
     Of ``buckets`` GPUs come before the emulation, those here before imported ones, then the latest
@@ -99,17 +99,17 @@ class Known:
         }
 
 
-def known(nodes: Iterable[TemplateNode]) -> Known:
+def node_buckets(nodes: Iterable[TemplateNode]) -> NodeBuckets:
     """What is known of these nodes' problems (2 queries). Sizes that no problem uses are left out
     of buckets."""
     nodes = tuple(nodes)
     problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
     used = frozenset(name for problem in problems.values() for name in problem.symbols)
-    selected = tuple(selected_now(problems))
-    return Known(nodes, buckets_of(measured_where(problems), selected, used), selected)
+    selected = tuple(current_selections(problems))
+    return NodeBuckets(nodes, rank_buckets(bucket_rows(problems), selected, used), selected)
 
 
-def buckets_of(
+def rank_buckets(
     measured_rows: Iterable[Mapping[str, Any]],
     selected: Iterable[Selection],
     used: Collection[str],
@@ -118,9 +118,9 @@ def buckets_of(
     what is emulated or imported, then where most problems have a choice (a sum of two nodes of
     many says little), then the latest; of the sizes those of ``used``."""
     latest: dict[str, tuple[datetime, Bucket]] = {}
-    chosen = [(_bucket_of(row, used), row.since) for row in selected]
+    chosen = [(_selection_bucket(row, used), row.since) for row in selected]
     choices = Counter(bucket.name for bucket, _ in chosen)
-    found = [*_measured(measured_rows, used), *chosen]
+    found = [*_measured_buckets(measured_rows, used), *chosen]
     for bucket, at in found:
         before = latest.get(bucket.name, (at, bucket))
         newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
@@ -134,7 +134,7 @@ def buckets_of(
     )
 
 
-def serving(found: Known, bucket: Bucket | None) -> dict[int, Served]:
+def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, ServedKernel]:
     """What serves each node in a bucket, by the node's key (2 queries). Externs are left out.
 
     Without a bucket, where nothing was measured, the defaults serve.
@@ -154,28 +154,28 @@ def serving(found: Known, bucket: Bucket | None) -> dict[int, Served]:
         kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)
         if kernel is not None:
             found_here = times.get((node.problem_id or 0, kernel.pk))
-            served[node.pk] = Served(kernel, selection is not None, found_here)
+            served[node.pk] = ServedKernel(kernel, selection is not None, found_here)
     return served
 
 
 def measurements(
     nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
-) -> dict[tuple[int, int], Measured]:
+) -> dict[tuple[int, int], CurrentMeasurement]:
     """The measurement in a bucket of each problem and kernel, by their keys (1 query)."""
     if bucket is None:
         return {}
     symbols = _symbols(nodes)
-    rows = results_with(bucket.device_name, bucket.target, bucket.toolchain).filter(
+    rows = bucket_results(bucket.device_name, bucket.target, bucket.toolchain).filter(
         problem__in=symbols, kernel__in=kernels
     )
-    return _by_kernel(
+    return _current_by_kernel(
         row
-        for row in _with_surroundings(rows)
+        for row in _with_environment(rows)
         if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
     )
 
 
-def measured_of(selections: Iterable[Selection]) -> dict[int, Measured]:
+def selection_measurements(selections: Iterable[Selection]) -> dict[int, CurrentMeasurement]:
     """The measurement of each selected kernel where it is selected, by the selection's key
     (1 query); of selections with their problems."""
     selections = tuple(selections)
@@ -183,25 +183,25 @@ def measured_of(selections: Iterable[Selection]) -> dict[int, Measured]:
         problem__in={one.problem_id for one in selections},
         kernel__in={one.kernel_id for one in selections},
     )
-    rows = _with_surroundings(rows.select_related("build", "kernel"))
+    rows = _with_environment(rows.select_related("build", "kernel"))
     by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
-    for row in rows.defer("build__log", "kernel__source", *_NOT_SHOWN):
+    for row in rows.defer("build__log", "kernel__source", *_DEFERRED):
         by_kernel[row.problem_id, row.kernel_id].append(row)
     found = {}
     for one in selections:
         rows_of = by_kernel[one.problem_id, one.kernel_id]
-        here = [row for row in rows_of if is_of(one, row, row.build, row.kernel)]
-        if (counts := measured(here)) is not None:
+        here = [row for row in rows_of if is_in_bucket(one, row, row.build, row.kernel)]
+        if (counts := current_measurement(here)) is not None:
             found[one.pk] = counts
     return found
 
 
-def is_of(
+def is_in_bucket(
     selection: Selection, result: BenchmarkResult, build: Build, kernel: GeneratedKernel
 ) -> bool:
     """Whether a measurement (with its environment) is of a selection's bucket."""
     toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
-    in_base = kernel.source_file == base_source(selection.target)
+    in_base = kernel.source_file == base_source_file(selection.target)
     return (
         result.environment.device_name == selection.device_name
         and result.environment.target == selection.target
@@ -210,23 +210,25 @@ def is_of(
     )
 
 
-def _with_surroundings(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
-    return rows.select_related("environment", WITH_ORIGIN).defer(*_NOT_SHOWN, "readings")
+def _with_environment(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
+    return rows.select_related("environment", WITH_ORIGIN).defer(*_DEFERRED, "readings")
 
 
-def _by_kernel(rows: Iterable[BenchmarkResult]) -> dict[tuple[int, int], Measured]:
+def _current_by_kernel(
+    rows: Iterable[BenchmarkResult],
+) -> dict[tuple[int, int], CurrentMeasurement]:
     found: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
     for row in rows:
         found[row.problem_id, row.kernel_id].append(row)
-    counting = {key: measured(each) for key, each in found.items()}
+    counting = {key: current_measurement(each) for key, each in found.items()}
     return {key: one for key, one in counting.items() if one is not None}
 
 
-def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
+def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
     """Measurements on a device model of code that a compiler made, and of kernels in other
     languages than the target's own, which have other compilers."""
     return BenchmarkResult.objects.alias(toolchain=_TOOLCHAIN).filter(
-        Q(toolchain=toolchain) | ~Q(kernel__source_file=base_source(target)),
+        Q(toolchain=toolchain) | ~Q(kernel__source_file=base_source_file(target)),
         environment__device_name=device_name,
         environment__target=target,
     )
@@ -245,12 +247,14 @@ def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = ""
     return next((one for one in preferred if one in recorded), next(iter(recorded), ""))
 
 
-def base_source(target: str) -> str:
+def base_source_file(target: str) -> str:
     """What a source in the target's base language is called."""
     return recipe_of(targets.find(target)).source_file
 
 
-def smaller(buckets: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
+def smaller_buckets(
+    buckets: Iterable[Bucket], bucket: Bucket
+) -> tuple[tuple[str, int, Bucket], ...]:
     """Buckets that differ in one smaller size alone: the symbol, its value and the bucket, the
     smallest first. Of several such symbols only the first counts."""
     found = []
@@ -273,7 +277,7 @@ def smaller(buckets: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, 
 _TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
 
 
-def _measured(
+def _measured_buckets(
     rows: Iterable[Mapping[str, Any]], used: Collection[str]
 ) -> Iterable[tuple[Bucket, datetime]]:
     """Other languages' kernels make a bucket of their own where the base language has none."""
@@ -289,7 +293,7 @@ def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
     return bucket.device_name, bucket.target, format_bindings(bucket.bindings)
 
 
-def measured_where(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
+def bucket_rows(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
     """Where these problems were measured, and when last (1 query); each of ``of`` apart."""
     return (
         BenchmarkResult.objects.filter(problem__in=problems)
@@ -308,7 +312,7 @@ def _measured_by_compiler(
         where = (row["device"], row["arch"], row["toolchain"])
         bucket = _bucket(*where, row["bindings"], used, row["emulated"])
         bucket = replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN)))
-        yield row["file"] == base_source(row["arch"]), bucket, row["latest"]
+        yield row["file"] == base_source_file(row["arch"]), bucket, row["latest"]
 
 
 _ORIGIN = tuple(
@@ -321,17 +325,17 @@ def _origin(device: str, driver: str, at: datetime | None, commit: str, version:
     return "" if at is None else origin_text(device, driver, at, commit or version)
 
 
-def selected_now(problems: Iterable[int]) -> QuerySet[Selection]:
+def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
     """What is selected for these problems (1 query)."""
     return (
         Selection.objects.filter(problem__in=problems, until__isnull=True)
         .select_related("kernel", "result__environment")
-        .defer("kernel__source", *(f"result__{name}" for name in _NOT_SHOWN))
+        .defer("kernel__source", *(f"result__{name}" for name in _DEFERRED))
         .order_by("since", "pk")
     )
 
 
-def _bucket_of(row: Selection, used: Collection[str]) -> Bucket:
+def _selection_bucket(row: Selection, used: Collection[str]) -> Bucket:
     # A choice that came from elsewhere has no measurement here.
     emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
     return _bucket(row.device_name, row.target, row.toolchain, row.bindings, used, emulated)

@@ -23,7 +23,7 @@ from codegen_app import delimited
 
 Row = TypeVar("Row")
 Value: TypeAlias = str | float | int | datetime | None
-MOST_CONDITIONS = 20
+MAX_CONDITIONS = 20
 _CONDITION = re.compile(r"([A-Za-z][\w.]*)(<=|>=|!=|==|<|>|=)(.*)")
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     **{"<=": le, ">=": ge, "!=": ne, "<": lt, ">": gt, "=": eq}
@@ -82,7 +82,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableQuery:
     """What an address asks of a table; ``columns`` are keys in the table's order, () for those
     that it shows by itself."""
 
@@ -94,12 +94,12 @@ class Asked:
     start: int = 0
 
     @property
-    def arranges(self) -> bool:
+    def is_arranged(self) -> bool:
         """Whether rows are sorted or left out: then a page needs more than those that it shows."""
         return bool(self.sort or self.conditions)
 
 
-class AskedError(ValueError):
+class TableQueryError(ValueError):
     """A parameter that is none; the message says which and why."""
 
 
@@ -112,7 +112,7 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
     chosen: Sequence[Column[Row]]
     rows: Sequence[Row]
-    asked: Asked
+    asked: TableQuery
     total: int
     matching: int
     start: int = 0
@@ -135,16 +135,18 @@ class Table(Generic[Row]):
         return self.end if self.end < self.matching else None
 
 
-def asked(columns: Sequence[Column[Any]], sort: str, text: str, chosen: Sequence[str]) -> Asked:
+def asked(
+    columns: Sequence[Column[Any]], sort: str, text: str, chosen: Sequence[str]
+) -> TableQuery:
     """What an address asks of these columns. Raises ``AskedError`` for what is none of them."""
     by_key = {column.key: column for column in columns}
     key = sort.removeprefix("-")
     for one in (key, *chosen):
         if one and one not in by_key:
-            raise AskedError(f"{one} is no column: there are {', '.join(by_key)}")
+            raise TableQueryError(f"{one} is no column: there are {', '.join(by_key)}")
     names = () if not chosen else tuple(one for one in by_key if one in chosen)
-    conditions = tuple(_condition(by_key, word) for word in text.split()[:MOST_CONDITIONS])
-    return Asked(key, sort.startswith("-"), text, conditions, names)
+    conditions = tuple(_condition(by_key, word) for word in text.split()[:MAX_CONDITIONS])
+    return TableQuery(key, sort.startswith("-"), text, conditions, names)
 
 
 def _condition(columns: Mapping[str, Column[Any]], word: str) -> Condition:
@@ -153,31 +155,33 @@ def _condition(columns: Mapping[str, Column[Any]], word: str) -> Condition:
         return Condition("", "", word.lower())
     key, compare, operand = found.groups()
     if key not in columns:
-        raise AskedError(f"{key} is no column: there are {', '.join(columns)}")
+        raise TableQueryError(f"{key} is no column: there are {', '.join(columns)}")
     if compare == "==":
         return Condition(key, compare, frozenset(operand.lower().split("|")))
     if not columns[key].kind.is_number:
         if compare not in ("=", "!="):
-            raise AskedError(f"{key} is text: compare it with =, == or !=")
+            raise TableQueryError(f"{key} is text: compare it with =, == or !=")
         return Condition(key, compare, operand.lower())
     try:
         return Condition(key, compare, float(operand))
     except ValueError:
-        raise AskedError(f"{key} is compared with a number, not with “{operand}”") from None
+        raise TableQueryError(f"{key} is compared with a number, not with “{operand}”") from None
 
 
-def table(
+def build_table(
     name: str,
     columns: Sequence[Column[Row]],
     rows: Iterable[Row],
-    asks: Asked,
+    asks: TableQuery,
     page: int = 0,
 ) -> Table[Row]:
     """The table as it is asked for; ``page`` rows of it, all where that is 0."""
     every = list(rows)
-    found = arranged(columns, every, asks)
+    found = filter_and_sort(columns, every, asks)
     start = min(asks.start, len(found)) if page else 0
-    names = asks.columns or tuple(one.key for one in columns if one.shown and _says(one, every))
+    names = asks.columns or tuple(
+        one.key for one in columns if one.shown and _has_values(one, every)
+    )
     return Table(
         name=name,
         columns=columns,
@@ -192,38 +196,42 @@ def table(
     )
 
 
-def part(
-    name: str, columns: Sequence[Column[Row]], rows: Sequence[Row], asks: Asked, total: int
+def paged_table(
+    name: str, columns: Sequence[Column[Row]], rows: Sequence[Row], asks: TableQuery, total: int
 ) -> Table[Row]:
     """The table where ``rows`` are the part of ``total`` that a page shows, as the database sorted
     and parted them: nothing is asked but which columns are shown."""
-    shown = table(name, columns, rows, replace(asks, sort="", filter="", conditions=()))
+    shown = build_table(name, columns, rows, replace(asks, sort="", filter="", conditions=()))
     return replace(shown, total=total, matching=total)
 
 
-def _says(column: Column[Row], rows: Sequence[Row]) -> bool:
+def _has_values(column: Column[Row], rows: Sequence[Row]) -> bool:
     return not column.sparse or any(column.value(row) is not None for row in rows)
 
 
-def arranged(columns: Sequence[Column[Row]], rows: Iterable[Row], asks: Asked) -> list[Row]:
+def filter_and_sort(
+    columns: Sequence[Column[Row]], rows: Iterable[Row], asks: TableQuery
+) -> list[Row]:
     """Rows for which every condition holds, sorted as asked; without a value they come last,
     whichever way, and equal ones stay in their order."""
     by_key = {column.key: column for column in columns}
     texts = [column for column in columns if not column.kind.is_number]
-    kept = [row for row in rows if all(_holds(one, by_key, texts, row) for one in asks.conditions)]
+    kept = [
+        row for row in rows if all(_matches(one, by_key, texts, row) for one in asks.conditions)
+    ]
     if not asks.sort:
         return kept
     value = by_key[asks.sort].value
     valued = [(found, row) for row in kept if (found := value(row)) is not None]
-    valued.sort(key=lambda pair: _order(pair[0]), reverse=asks.descending)
+    valued.sort(key=lambda pair: _sort_key(pair[0]), reverse=asks.descending)
     return [row for _, row in valued] + [row for row in kept if value(row) is None]
 
 
-def _order(value: Any) -> Any:
+def _sort_key(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _holds(
+def _matches(
     one: Condition,
     columns: Mapping[str, Column[Row]],
     texts: Sequence[Column[Row]],
@@ -233,32 +241,32 @@ def _holds(
         return any(str(one.operand) in str(column.value(row) or "").lower() for column in texts)
     found = columns[one.key].value(row)
     if isinstance(one.operand, frozenset):
-        return _exact(found) in one.operand
+        return _exact_text(found) in one.operand
     if columns[one.key].kind.is_number:
         return found is not None and _COMPARE[one.compare](found, one.operand)
     holds = str(one.operand) in str(found or "").lower()
     return holds is (one.compare == "=")
 
 
-def _exact(value: Value) -> str:
+def _exact_text(value: Value) -> str:
     """A value as ``==`` names it: whole numbers without a point, blanks as ``_``, none as ""."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if value is None else str(value).lower().replace(" ", "_")
 
 
-def tsv(shown: Table[Any]) -> str:
+def format_tsv(shown: Table[Any]) -> str:
     """Every row that matches, in the columns that are shown: a line of headings, then a line a row,
     values apart by tabs, in full precision."""
     head = [
         f"{column.title} [{column.unit}]" if column.unit else column.title
         for column in shown.chosen
     ]
-    rows = ([_plain(column.value(row)) for column in shown.chosen] for row in shown.all_rows)
+    rows = ([_tsv_value(column.value(row)) for column in shown.chosen] for row in shown.all_rows)
     return "".join(delimited.lines(chain([head], rows), delimited.TSV))
 
 
-def _plain(value: Value) -> object:
+def _tsv_value(value: Value) -> object:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
     return re.sub(r"\s", " ", value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from waitress.task import ErrorTask as PlainErrorTask
 
 from codegen_app.access.programs import API
-from codegen_app.views.errors import Unavailable, error_response, too_large
+from codegen_app.views.errors import Unavailable, error_response, request_too_large
 
 _JSON = "application/json"
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def _answer(parsed: Any) -> HttpResponse:
     request.META = {"HTTP_ACCEPT": headers.get("ACCEPT", "*/*")}
     error = parsed.error
     if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        reason = too_large(parsed.limit)
+        reason = request_too_large(parsed.limit)
     else:
         reason = Unavailable("Not taken", f"{error.reason}: {error.body}", 0)
     response = error_response(request, error.code, reason)

@@ -130,7 +130,7 @@ class RulesMiddleware:
                 raise PermissionDenied(denial(rule.permission))
         limit = bodies.large().get(name, bodies.SMALL)
         if _length(request) > limit:
-            return errors.error_response(request, 413, errors.too_large(limit))
+            return errors.error_response(request, 413, errors.request_too_large(limit))
         if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
             return errors.error_response(request, 400, _NUL)
         return None

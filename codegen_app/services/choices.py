@@ -9,8 +9,8 @@ from django.db.models import Q
 
 from codegen_app.models import Graph, KernelUse, TemplateNode
 from codegen_app.selectors import serving
-from codegen_app.selectors.pages.graph import GraphPage, NotMadeRow, with_not_made
-from codegen_app.selectors.serving import Bucket, Known
+from codegen_app.selectors.pages.graph import GraphPage, NotGeneratedRow, with_not_generated
+from codegen_app.selectors.serving import Bucket, NodeBuckets
 from codegen_app.services import engine
 from scheduler import pipeline
 from scheduler.agent.version import generator
@@ -68,7 +68,7 @@ class Choices:
             ),
         )
 
-    def not_made(self) -> tuple[NotMadeRow, ...]:
+    def not_made(self) -> tuple[NotGeneratedRow, ...]:
         """Selected kernels that this version of the generator does not make, and what code has
         instead. Raises ``UserError`` where the graph's file cannot be scheduled any more."""
         found = [*self._not_made("", self.selected)]
@@ -76,14 +76,14 @@ class Choices:
             found += self._not_made(f"{one.symbol} <= {one.at_most}", one.selected)
         return tuple(dict.fromkeys(found))
 
-    def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotMadeRow]:
+    def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotGeneratedRow]:
         known = _known_as_made(self.file_digest, selected)
         unknown = {node: name for node, name in selected.items() if (node, name) not in known}
         recorded = engine.recorded(unknown.values()) if unknown else {}
         for node, name in unknown.items():
             row = recorded.get(name)
             if row is None or not engine.makes(self.file_digest, node, row, self._target):
-                yield NotMadeRow(node, name, engine.default(self.file_digest, node), sizes)
+                yield NotGeneratedRow(node, name, engine.default(self.file_digest, node), sizes)
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
         recorded = engine.recorded(selected.values())
@@ -126,7 +126,7 @@ def of_graph(graph: Graph, times: str = "") -> Choices:
     bucket that is not there.
     """
     nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
-    known = serving.known(nodes.defer("rejected"))  # hundreds of lines a node
+    known = serving.node_buckets(nodes.defer("rejected"))  # hundreds of lines a node
     bucket = known.find(times)
     if times and (bucket is None or bucket.name != times):
         raise UserError(f"{graph.name}: nothing was measured on {times!r}")
@@ -137,7 +137,7 @@ def of_graph(graph: Graph, times: str = "") -> Choices:
     usual = _selected(known, bucket)
     smaller = tuple(
         SmallerSizes(symbol, at_most, {**usual, **_selected(known, other)})
-        for symbol, at_most, other in serving.smaller(known.buckets, bucket)
+        for symbol, at_most, other in serving.smaller_buckets(known.buckets, bucket)
     )
     return Choices(graph.name, graph.file.digest, bucket, usual, smaller)
 
@@ -149,7 +149,7 @@ def as_generated(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
     graph = Graph.objects.select_related("file").only("name", "targets", "file").get(pk=page.id)
     try:
         chosen = of_graph(graph, page.bucket.name)
-        page = with_not_made(page, chosen.not_made())
+        page = with_not_generated(page, chosen.not_made())
         return replace(page, wrapper=_wrapper(graph, chosen)) if with_wrapper else page
     except FileNotFoundError:
         return replace(page, code_error="the imported file is missing from the storage")
@@ -163,7 +163,7 @@ def _wrapper(graph: Graph, chosen: Choices) -> str:
     return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
-def _selected(known: Known, bucket: Bucket) -> Mapping[str, str]:
+def _selected(known: NodeBuckets, bucket: Bucket) -> Mapping[str, str]:
     selections = known.selections(bucket)
     return {
         node.name: selections[node.problem_id].kernel.name

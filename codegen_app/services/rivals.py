@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from codegen_app.models import BenchmarkResult, Candidate, GeneratedKernel, Selection, State
-from codegen_app.selectors.measurements import ENOUGH_SAMPLES, Measured, differs, measured
-from codegen_app.selectors.serving import results_with
+from codegen_app.selectors.measurements import (
+    MIN_SAMPLES,
+    CurrentMeasurement,
+    current_measurement,
+    environment_change,
+)
+from codegen_app.selectors.serving import bucket_results
 from scheduler.stats.intervals import bounds_text
 from scheduler.track.units import format_value
 
@@ -28,20 +33,20 @@ def compared(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, 
     return is_better, f"{'takes over' if is_better else 'does not take over'} from {name}: {why}"
 
 
-def measured_in(bucket: dict[str, Any], kernel: GeneratedKernel) -> Measured | None:
+def measured_in(bucket: dict[str, Any], kernel: GeneratedKernel) -> CurrentMeasurement | None:
     """The measurement of a kernel in the bucket of a selection (1 query)."""
-    rows = results_with(bucket["device_name"], bucket["target"], bucket["toolchain"]).filter(
+    rows = bucket_results(bucket["device_name"], bucket["target"], bucket["toolchain"]).filter(
         kernel=kernel, problem=bucket["problem_id"], bindings=bucket["bindings"]
     )
-    return measured(rows.select_related("environment", "task"))
+    return current_measurement(rows.select_related("environment", "task"))
 
 
 def _beside(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[bool, str]:
     in_one_run = result.task_id is not None and rival.task_id == result.task_id
     samples = len(result.samples_ns)
-    if samples < ENOUGH_SAMPLES:
-        return False, f"n = {samples}, and a comparison takes {ENOUGH_SAMPLES} samples"
-    under = "" if in_one_run else differs(rival.environment, result.environment)
+    if samples < MIN_SAMPLES:
+        return False, f"n = {samples}, and a comparison takes {MIN_SAMPLES} samples"
+    under = "" if in_one_run else environment_change(rival.environment, result.environment)
     if under:
         return False, f"not measured in this run, and before under other conditions ({under})"
     where = "both in this run" if in_one_run else f"that in {_run_of(rival)}"

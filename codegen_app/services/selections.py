@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
-from codegen_app.selectors.serving import base_source
+from codegen_app.selectors.serving import base_source_file
 from codegen_app.services import audit, rivals
 from codegen_app.services.modelling import automatic
 from scheduler.errors import UserError
@@ -121,7 +121,7 @@ def toolchain_of(build: Build) -> str:
 def bucket_toolchain(result: BenchmarkResult) -> str:
     """The compiler of the bucket that a result is chosen in: that of the target's base language,
     which made the other candidates of the task."""
-    base = base_source(result.environment.target)
+    base = base_source_file(result.environment.target)
     if result.kernel.source_file == base or result.task_id is None:
         return toolchain_of(result.build)
     rivals = Build.objects.filter(candidates__task=result.task_id, kernel__source_file=base)

@@ -8,9 +8,9 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from codegen_app.forms.thresholds import written
+from codegen_app.forms.thresholds import format_duration
 from codegen_app.models import AlertKind, AlertState
-from codegen_app.selectors.alerting import Undoable
+from codegen_app.selectors.alert_rows import UndoableAction
 
 register = template.Library()
 
@@ -50,7 +50,7 @@ def query_of(address: str) -> str:
 
 
 @register.filter
-def what_it_was(act: Undoable) -> str:
+def what_it_was(act: UndoableAction) -> str:
     """What would be taken back, for a button."""
     state = act.after.get("state")
     what = str(dict(AlertState.choices).get(str(state), act.kind)) if state else act.kind
@@ -71,7 +71,7 @@ def duration(length: timedelta | None) -> str:
 @register.filter
 def as_duration(given: timedelta | str | None) -> str:
     """A time as the form takes it."""
-    return written(given) if isinstance(given, timedelta) else given or ""
+    return format_duration(given) if isinstance(given, timedelta) else given or ""
 
 
 @register.filter

@@ -10,8 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from codegen_app.addresses import changed
-from codegen_app.selectors.comparing.comparison import STATUSES
-from codegen_app.selectors.pages.comparing import Choice
+from codegen_app.selectors.compare_revisions.comparison import STATUSES
+from codegen_app.selectors.pages.compare_revisions import SideChoice
 from codegen_app.templatetags.kiln import grouped
 
 register = template.Library()
@@ -33,7 +33,7 @@ def compared_status(name: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def choose(context: Context, side: str, choice: Choice) -> str:
+def choose(context: Context, side: str, choice: SideChoice) -> str:
     """This page's address with the choice as that side."""
     given = {side: choice.text, "repository": choice.repository, "find": "", "start": ""}
     return changed(context["request"], **given)

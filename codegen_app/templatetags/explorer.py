@@ -43,7 +43,7 @@ def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
     request: HttpRequest = context["request"]
     if not found.nodes and all(one.state != state for one in found.trials):
         return "#node-rejected"
-    words = [_of_node(found), _exactly("outcome", state)]
+    words = [_node_condition(found), _exact_condition("outcome", state)]
     show = {"show": "all"} if found.nodes else {}
     return changed(request, filter=" ".join(filter(None, words)), start="", **show)
 
@@ -51,17 +51,17 @@ def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
 @register.simple_tag(takes_context=True)
 def url_of_value(context: Context, found: Explorer, name: str, value: str) -> str:
     """The page with the rows of one value of a parameter alone."""
-    exact = _exactly(found.keys[name], "" if value == UNNAMED else value)
-    words = filter(None, [_of_node(found), exact])
+    exact = _exact_condition(found.keys[name], "" if value == UNNAMED else value)
+    words = filter(None, [_node_condition(found), exact])
     return changed(context["request"], filter=" ".join(words), start="")
 
 
-def _of_node(found: Explorer) -> str:
+def _node_condition(found: Explorer) -> str:
     """Of a run with several nodes the condition that a row is of this one."""
-    return _exactly("node", found.node) if len(found.nodes) > 1 else ""
+    return _exact_condition("node", found.node) if len(found.nodes) > 1 else ""
 
 
-def _exactly(key: str, value: str) -> str:
+def _exact_condition(key: str, value: str) -> str:
     return f"{key}=={value.lower().replace(' ', '_')}"
 
 

@@ -56,12 +56,12 @@ _GLYPHS = {
     "on": "ok",
     "off": "off",
 }
-_THIN = "\u202f"  # a narrow space that does not break: 12 345
+_THIN_SPACE = "\u202f"  # a narrow space that does not break: 12 345
 
 
 def grouped(number: float, digits: int = 0) -> str:
     """A number with its thousands apart: ``12 345.7``."""
-    return f"{number:,.{digits}f}".replace(",", _THIN)
+    return f"{number:,.{digits}f}".replace(",", _THIN_SPACE)
 
 
 @register.filter

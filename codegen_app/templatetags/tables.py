@@ -18,8 +18,8 @@ from codegen_app.templatetags import kiln
 register = template.Library()
 # Where a page of a list begins, by position or by a row: a list that is sorted or filtered anew
 # begins at its first row.
-_PLACES = ("start", "below", "above", "after")
-_ANEW = dict.fromkeys(_PLACES, "")
+_POSITION_PARAMS = ("start", "below", "above", "after")
+_RESET_POSITION = dict.fromkeys(_POSITION_PARAMS, "")
 _NUMBER = SafeString(' class="num"')
 _CODE = SafeString(' class="code"')
 _CLASSES = {Kind.CODE: _CODE, Kind.KERNEL: _CODE}
@@ -42,9 +42,9 @@ def table_bar(
         "key": "" if beside else ". Key f",
         "columns": [(column, column.key in chosen) for column in table.columns],
         "request": request,
-        "whole": changed(request, filter="", **_ANEW),
+        "whole": changed(request, filter="", **_RESET_POSITION),
         "usual": changed(request, column=""),
-        "tsv": changed(request, **{"as": "tsv", **_ANEW}),
+        "tsv": changed(request, **{"as": "tsv", **_RESET_POSITION}),
     }
 
 
@@ -53,19 +53,19 @@ def hidden_others(context: Context, *own: str) -> SafeString:
     """The address's parameters but these, as fields that a form sends along; ``places`` are those
     that say where the list begins."""
     field = '<input type="hidden" name="{}" value="{}">'
-    return format_html_join("", field, _others(context["request"], *own))
+    return format_html_join("", field, _other_params(context["request"], *own))
 
 
 @register.simple_tag(takes_context=True)
 def without_table(context: Context) -> str:
     """The page's address without what it asks of the table: what narrows the list alone."""
     table = dict.fromkeys(("sort", "filter", "column", "as"), "")
-    return changed(context["request"], **table, **_ANEW)
+    return changed(context["request"], **table, **_RESET_POSITION)
 
 
-def _others(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
+def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
     """The address's parameters but these, each of its values, for a form to send along."""
-    left_out = {*own, "as", *(_PLACES if "places" in own else ())}
+    left_out = {*own, "as", *(_POSITION_PARAMS if "places" in own else ())}
     lists = request.GET.lists()
     return [(key, one) for key, all_ in lists if key not in left_out for one in all_]
 
@@ -89,7 +89,7 @@ def _heading(
         '<th scope="col"{}{}><a href="{}" title="Sort {}">{}{}</a></th>',
         _NUMBER if column.kind.is_number else "",
         format_html(' aria-sort="{}"', way) if is_sorted else "",
-        changed(request, sort=f"{'-' if descending else ''}{column.key}", **_ANEW),
+        changed(request, sort=f"{'-' if descending else ''}{column.key}", **_RESET_POSITION),
         ("descending" if descending else "ascending") + (f": {column.note}" if column.note else ""),
         content or column.title,
         format_html(' <span class="unit">{}</span>', column.unit)
@@ -142,7 +142,7 @@ def _cell(column: Column[Any], row: Any) -> SafeString:
         "<td{}{}>{}{}{}</td>",
         css,
         format_html(' title="{}"', hover) if hover else "",
-        _linked(column, row, written(column.kind, column.value(row))),
+        _linked(column, row, format_value(column.kind, column.value(row))),
         format_html(' <span class="note">{}</span>', after) if after else "",
         format_html(" {}", kiln.emulated(flag=True)) if _is_emulated(column, row) else "",
     )
@@ -157,7 +157,7 @@ def _linked(column: Column[Any], row: Any, text: SafeString | str) -> SafeString
     return format_html('<a href="{}">{}</a>', url, text) if url else text
 
 
-def written(kind: Kind, value: Any) -> SafeString | str:
+def format_value(kind: Kind, value: Any) -> SafeString | str:
     """A value as people read it; nothing for None."""
     if value is None:
         return ""

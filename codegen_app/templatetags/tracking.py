@@ -8,8 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from codegen_app.addresses import changed
-from codegen_app.selectors.pages.history import MOST_BESIDE, HistoryPage
-from codegen_app.selectors.tracked import SeriesHead
+from codegen_app.selectors.pages.history import MAX_BESIDE, HistoryPage
+from codegen_app.selectors.series_summary import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
 from scheduler.track import units
 from scheduler.track.effect import Levels, Step, effect_of, format_counts, format_interval
@@ -66,7 +66,7 @@ def series_tags(head: SeriesHead) -> SafeString:
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
     """The history's address with one more series beside it."""
     keys = [one.head.id for one in page.beside] + [key]
-    return changed(context["request"], **{"with": ",".join(map(str, keys[-MOST_BESIDE:]))})
+    return changed(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
 
 
 @register.simple_tag(takes_context=True)

@@ -12,17 +12,17 @@ from codegen_app.models import Alert, Remeasurement
 from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.services.alerting import retuning
 from codegen_app.services.remeasuring import asking
-from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
 def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """What can be done, and what came of it; the alert's page holds its inner part, which asks for
     itself again while something is open."""
-    page = found(f"alert {pk}", alert_actions, pk)
+    page = get_or_404(f"alert {pk}", alert_actions, pk)
     inner = bool(request.headers.get("HX-Request"))
-    return respond(
+    return render_page(
         request,
         "partials/alert/measured.html" if inner else "pages/alert_actions.html",
         page,
@@ -33,7 +33,7 @@ def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResp
     )
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_POST
 def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
     """Start a run for each of its problems that has none open."""
@@ -47,7 +47,7 @@ def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("alert_actions", pk)
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_POST
 def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
     """Have both sides of its changes measured again, here or by who sends them."""
@@ -64,7 +64,7 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("alert_actions", pk)
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_POST
 def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop one that waits or is measured."""
@@ -74,7 +74,7 @@ def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("alert_actions", row.alert_id)
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_POST
 def withdraw_requests(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask the senders for nothing more."""

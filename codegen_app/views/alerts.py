@@ -26,31 +26,31 @@ from codegen_app.forms.alerts import (
 )
 from codegen_app.forms.tables import TableForm
 from codegen_app.models import AlertKind, AlertState, Relation
-from codegen_app.selectors import alerting
+from codegen_app.selectors import alert_rows
 from codegen_app.selectors.pages import alert as one_alert
 from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.selectors.pages.alert_columns import COLUMNS
-from codegen_app.selectors.pages.alerts import alert_list, alerts_arranged
-from codegen_app.selectors.tables import part
+from codegen_app.selectors.pages.alerts import alert_list, alert_table
+from codegen_app.selectors.tables import paged_table
 from codegen_app.services.alerting import triage as services
-from codegen_app.views.page import Crumb, found, respond, sentence
-from codegen_app.views.permissions import actor, needs
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.views.page import Crumb, get_or_404, render_page, sentence
+from codegen_app.views.permissions import actor, require_permission
+from codegen_app.views.tables import tsv_response, wants_tsv
 from scheduler.errors import UserError
 
 
 def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The list: the open ones, unless the address says otherwise; and what a table takes."""
     address, asks = AlertsForm(request.GET), TableForm(request.GET, COLUMNS)
-    narrowed = address.narrowed()
-    if asks.asked.arranges or wants_tsv(request):
-        page, table = alerts_arranged(narrowed, asks.asked, request.user)
+    narrowed = address.alert_filter()
+    if asks.asked.is_arranged or wants_tsv(request):
+        page, table = alert_table(narrowed, asks.asked, request.user)
     else:
         page = alert_list(narrowed, request.user)
-        table = part("alerts", COLUMNS, page.alerts, asks.asked, page.found)
+        table = paged_table("alerts", COLUMNS, page.alerts, asks.asked, page.found)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/alerts.html",
         page,
@@ -66,9 +66,9 @@ def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """One alert with its changes, and what happened to it."""
     address = AlertForm(request.GET)
-    page = found(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
+    page = get_or_404(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
     shown = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
-    return respond(
+    return render_page(
         request,
         "pages/alert.html",
         page,
@@ -80,19 +80,19 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     )
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def triage(request: HttpRequest) -> HttpResponse:
     """Do something with alerts, and go back to where it was asked."""
     form = TriageForm(request.POST)
     if form.is_valid():
-        _attempt(request, lambda: _do(form, request))
+        _attempt(request, lambda: _apply_triage(form, request))
     else:
         messages.error(request, form.line)
     return _back(request)
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def undo_triage(request: HttpRequest) -> HttpResponse:
     """Take back what was done."""
@@ -106,12 +106,12 @@ def undo_triage(request: HttpRequest) -> HttpResponse:
 
 def _controls(request: HttpRequest) -> dict[str, Any]:
     """What who may triage needs beside the page: people, and what can be taken back."""
-    people = alerting.triagers()
+    people = alert_rows.triagers()
     may = request.user.has_perm(permissions.TRIAGE)
     return {
         "kinds": AlertKind.choices,
         "people": [(key, name) for key, (name, _) in people.items()],
-        "undoable": alerting.last_act(actor(request)) if may else None,
+        "undoable": alert_rows.last_undoable_action(actor(request)) if may else None,
         "back": request.get_full_path(),
     }
 
@@ -123,11 +123,11 @@ def _attempt(request: HttpRequest, act: Callable[[], services.Act]) -> None:
         messages.error(request, sentence(str(error)))
 
 
-def _do(form: TriageForm, request: HttpRequest) -> services.Act:
+def _apply_triage(form: TriageForm, request: HttpRequest) -> services.Act:
     given, by = form.cleaned_data, actor(request)
     keys, what = given["alert"], given["do"]
     if what == ASSIGN:
-        return services.assign(keys, _person(given["assignee"]), by)
+        return services.assign(keys, _user_by_name(given["assignee"]), by)
     if what == MINE:
         return services.assign(keys, by, by)
     if what == NOTE:
@@ -139,7 +139,7 @@ def _do(form: TriageForm, request: HttpRequest) -> services.Act:
     return services.set_state(keys, AlertState(what), by, given["note"])
 
 
-def _person(name: str) -> User | None:
+def _user_by_name(name: str) -> User | None:
     if not name:
         return None
     person = User.objects.filter(username=name, is_active=True).first()

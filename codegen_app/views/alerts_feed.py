@@ -20,13 +20,13 @@ from codegen_app.access import tokens as texts
 from codegen_app.addresses import absolute
 from codegen_app.forms.feeds import FeedForm
 from codegen_app.models import Scope
-from codegen_app.selectors.alert_feed import Entry, entries
+from codegen_app.selectors.alert_feed import FeedEntry, feed_entries
 from codegen_app.services import tokens
 
 _BASIC = re.compile(r"basic +(\S+) *", re.IGNORECASE)
 _CHALLENGE = 'Basic realm="Kiln: an API token with the scope read as the password", charset="UTF-8"'
 # Characters that XML 1.0 cannot hold, however they are written.
-_NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # changed, of a feed without entries
 
 
@@ -34,14 +34,14 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # changed, of a feed without entries
 def alerts_feed(request: HttpRequest) -> HttpResponse:
     """The feed. Who may read pages reads it; a reader without a login sends a token with the scope
     read, as the password of HTTP's basic authentication or as a bearer."""
-    if (rejected := _rejected(request)) is not None:
+    if (rejected := _access_error(request)) is not None:
         return rejected
     if not settings.SITE_URL:
         return _plain("The feed needs the site's address: the operator sets KILN_SITE_URL.", 503)
     form = FeedForm(request.GET)
     if form.lines:
         return _plain("\n".join(form.lines), 400)
-    found = entries(form.text("state"), form.text("kind"), form.text("q"))
+    found = feed_entries(form.text("state"), form.text("kind"), form.text("q"))
     content = _atom(request, found)
     response = HttpResponse(content, content_type="application/atom+xml; charset=utf-8")
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
@@ -52,7 +52,7 @@ def alerts_feed(request: HttpRequest) -> HttpResponse:
     return get_conditional_response(request, etag=etag, response=response) or response
 
 
-def _rejected(request: HttpRequest) -> HttpResponse | None:
+def _access_error(request: HttpRequest) -> HttpResponse | None:
     """Why not, to who may not read it; None to who may."""
     if request.user.is_authenticated or not settings.READ_NEEDS_LOGIN:
         return None
@@ -91,7 +91,7 @@ class _Feed(Atom1Feed):
         return super().latest_post_date() if self.items else _NEVER
 
 
-def _atom(request: HttpRequest, found: list[Entry]) -> bytes:
+def _atom(request: HttpRequest, found: list[FeedEntry]) -> bytes:
     here = absolute(request.get_full_path())
     feed = _Feed(
         title="Kiln: alerts",
@@ -116,7 +116,7 @@ def _atom(request: HttpRequest, found: list[Entry]) -> bytes:
 
 
 def _xml(text: str) -> str:
-    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _INVALID_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _plain(text: str, status: int) -> HttpResponse:

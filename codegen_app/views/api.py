@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from codegen_app.api.urls import openapi
 from codegen_app.selectors.pages.api import api_page
-from codegen_app.views.page import respond
+from codegen_app.views.page import render_page
 from scheduler import clients
 
 CLIENT = "kiln_client.py"
@@ -19,7 +19,7 @@ _EXAMPLE = "https://kiln.example"
 def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The page: drawn by us, since other renderings need scripts of theirs."""
     page = api_page(openapi())
-    return respond(
+    return render_page(
         request,
         "pages/api.html",
         page,

@@ -11,11 +11,11 @@ from codegen_app.forms.builds import BuildForm
 from codegen_app.models import GeneratedKernel
 from codegen_app.services import builds
 from codegen_app.views.kernel import kernel as kernel_view
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
-@needs(permissions.BUILD)
+@require_permission(permissions.BUILD)
 @require_POST
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     """Compile a kernel for any targets, with the flags that were asked for."""

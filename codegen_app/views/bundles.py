@@ -15,14 +15,14 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from codegen_app import files
-from codegen_app.forms.address import BundleForm
+from codegen_app.forms.query import BundleForm
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing
 from codegen_app.services.bundles import Requested
 from codegen_app.views import ranges
 from scheduler.errors import UserError
 
-_packing = Lock()
+_packing_lock = Lock()
 
 
 def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
@@ -58,7 +58,7 @@ def _download(
     line that says why there is none."""
     try:
         requested = look()
-        return _direct(requested) if requested.is_quick else _by_worker(request, requested)
+        return _pack_now(requested) if requested.is_quick else _pack_by_worker(request, requested)
     except UserError as error:
         messages.error(request, str(error))
     except FileNotFoundError:
@@ -66,18 +66,18 @@ def _download(
     return redirect(subject)
 
 
-def _direct(requested: Requested) -> HttpResponseBase:
+def _pack_now(requested: Requested) -> HttpResponseBase:
     """Packed here and now. A process packs one at a time: others have their pages meanwhile."""
-    if not _packing.acquire(blocking=False):
+    if not _packing_lock.acquire(blocking=False):
         raise UserError("another bundle is being packed: try again in a moment")
     try:
         packed = bundles.packed(requested)
     finally:
-        _packing.release()
+        _packing_lock.release()
     return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
 
 
-def _by_worker(request: HttpRequest, requested: Requested) -> HttpResponseBase:
+def _pack_by_worker(request: HttpRequest, requested: Requested) -> HttpResponseBase:
     row = packing.of(requested)
     if row is None:
         given = {"use": requested.use.pk} if requested.use else {"times": requested.times}
@@ -95,6 +95,6 @@ def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
     except FileNotFoundError:
         packing.lose(row)
         return redirect(row)
-    return ranges.answer(
+    return ranges.file_response(
         request, file, row.file.size_bytes, row.file.digest, f"{packing.folder(row)}.zip"
     )

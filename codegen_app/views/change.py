@@ -7,14 +7,14 @@ from django.urls import reverse
 
 from codegen_app import diffview
 from codegen_app.selectors.pages.change import change_page
-from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.page import Crumb, get_or_404, render_page
 
 
 def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """What differs first, then why, then both sources and listings where they are ours."""
-    page = found(f"change {pk}", change_page, pk)
+    page = get_or_404(f"change {pk}", change_page, pk)
     compared = page.compared
-    return respond(
+    return render_page(
         request,
         "pages/change.html",
         page,

@@ -11,20 +11,20 @@ from django.views.decorators.http import require_POST
 from codegen_app.access import permissions
 from codegen_app.forms.channels import (
     DELIVERY_STATES,
-    ChangeChannelForm,
     ChannelForm,
     DeliveriesForm,
+    EditChannelForm,
 )
 from codegen_app.models import Channel, ChannelKind, Delivery
 from codegen_app.selectors.pages.channels import channel_list, channel_page
 from codegen_app.services.notifying import channels as services
 from codegen_app.services.notifying import signing
-from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
     """All of them, and a form for another."""
     is_post, status = request.method == "POST", 200
@@ -39,7 +39,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
                 form.add_error("name", f"{error}.".capitalize())
         status = 422
     address = DeliveriesForm(request.GET)
-    return respond(
+    return render_page(
         request,
         "pages/channels.html",
         channel_list(address.text("state")),
@@ -53,12 +53,12 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
 
 
 @sensitive_variables("key")
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpResponse:
     """One of them: what is set, its signing key, and what was sent."""
     row = _row(pk)
     is_post, status = request.method == "POST", 200
-    form = ChangeChannelForm(row, request.POST if is_post else None)
+    form = EditChannelForm(row, request.POST if is_post else None)
     if is_post:
         if form.is_valid():
             try:
@@ -69,9 +69,9 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
                 form.add_error("name", f"{error}.".capitalize())
         status = 422
     address = DeliveriesForm(request.GET)
-    page = found(f"channel {pk}", channel_page, pk, address.text("state"))
+    page = get_or_404(f"channel {pk}", channel_page, pk, address.text("state"))
     key, key_error = _key(row)
-    response = respond(
+    response = render_page(
         request,
         "pages/channel.html",
         page,
@@ -90,7 +90,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
 
 
 @require_POST
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
     """On or off."""
     row, on = _row(pk), request.POST.get("on") == "1"
@@ -103,7 +103,7 @@ def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
     """A message that says it is a test."""
     row = _row(pk)
@@ -117,7 +117,7 @@ def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Another signing key."""
     row = _row(pk)
@@ -131,7 +131,7 @@ def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-@needs(permissions.NOTIFY)
+@require_permission(permissions.NOTIFY)
 def send_again(request: HttpRequest, pk: int) -> HttpResponse:
     """One more attempt of a delivery."""
     rows = Delivery.objects.select_related(

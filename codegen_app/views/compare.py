@@ -10,8 +10,8 @@ from django.shortcuts import redirect
 from codegen_app import diffview
 from codegen_app.forms.compare import CompareForm
 from codegen_app.models import Build
-from codegen_app.selectors.pages.compare import builds_of, compare_page
-from codegen_app.views.page import respond
+from codegen_app.selectors.pages.compare import builds_of_kernels, compare_page
+from codegen_app.views.page import render_page
 
 
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -22,12 +22,12 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         raise Http404(address.lines[0])
     try:
         if address.cleaned_data["kernel"]:
-            found = builds_of(address.cleaned_data["kernel"], address.text("target"))
+            found = builds_of_kernels(address.cleaned_data["kernel"], address.text("target"))
             return redirect(f"{request.path}?{urlencode({'build': found}, doseq=True)}")
         page = compare_page(address.cleaned_data["build"], address.number("shown") or 1)
     except Build.DoesNotExist as error:
         raise Http404(str(error)) from None
-    return respond(
+    return render_page(
         request,
         "pages/compare.html",
         page,

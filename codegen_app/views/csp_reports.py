@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-MOST_BYTES = 8192
-MOST_A_MINUTE = 10  # of each process
+MAX_BYTES = 8192
+MAX_PER_MINUTE = 10  # of each process
 _FIELDS = ("document", "directive", "blocked", "source", "line")
 _NAMES = {  # of the two kinds of reports
     "document": ("document-uri", "documentURL"),
@@ -38,7 +38,7 @@ class _Rate:
             if minute != self._minute:
                 self._minute, self._count = minute, 0
             self._count += 1
-            return self._count <= MOST_A_MINUTE
+            return self._count <= MAX_PER_MINUTE
 
 
 _rate = _Rate()
@@ -52,11 +52,11 @@ def csp_reports(request: HttpRequest) -> HttpResponse:
     try:
         size = int(request.headers.get("Content-Length") or 0)
     except ValueError:
-        size = MOST_BYTES + 1
-    if size > MOST_BYTES:
+        size = MAX_BYTES + 1
+    if size > MAX_BYTES:
         return HttpResponse(status=413)
     if _rate.allows():
-        log.warning("the browser held back: %s", _summary(request.read(MOST_BYTES)))
+        log.warning("the browser held back: %s", _summary(request.read(MAX_BYTES)))
     return HttpResponse(status=204)
 
 

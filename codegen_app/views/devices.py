@@ -6,16 +6,16 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from codegen_app.forms.tables import TableForm
-from codegen_app.forms.workers import SteerForm
+from codegen_app.forms.workers import WorkerControlForm
 from codegen_app.selectors.pages.devices import devices as read
 from codegen_app.selectors.pages.environment_columns import COLUMNS
-from codegen_app.selectors.tables import table as made
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.tables import build_table as made
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def devices(
-    request: HttpRequest, *, as_json: bool = False, steering: SteerForm | None = None
+    request: HttpRequest, *, as_json: bool = False, steering: WorkerControlForm | None = None
 ) -> HttpResponse:
     """What can be run on and compiled for, and why the rest is not there; the environments as a
     table takes them. ``steering`` was filled in wrongly."""
@@ -23,8 +23,8 @@ def devices(
     page, asks = read(), TableForm(request.GET, COLUMNS)
     table = made("environments", COLUMNS, page.environments, asks.asked)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/devices.html",
         page,
@@ -33,5 +33,5 @@ def devices(
         table=table,
         table_address=asks,
         status=422 if steering else 200,
-        steering=steering or SteerForm(),
+        steering=steering or WorkerControlForm(),
     )

@@ -103,7 +103,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's ``handler400``: what it takes for no request of an honest client, or for too large
     a form."""
     if isinstance(exception, RequestDataTooBig):
-        return error_response(request, 413, too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+        return error_response(request, 413, request_too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
     if isinstance(exception, DisallowedHost):
         text = "This site is not called as the request's Host says: the operator names its hosts."
     elif isinstance(exception, TooManyFieldsSent | TooManyFilesSent):
@@ -113,7 +113,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return error_response(request, 400, Unavailable("Not taken", text, 0))
 
 
-def no_token(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django's
     """Django's ``CSRF_FAILURE_VIEW``."""
     text = (
         "The form was sent from another site, or from a page that was opened before you logged in:"
@@ -122,7 +122,7 @@ def no_token(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: A
     return error_response(request, 403, Unavailable("Not taken", text, 0))
 
 
-def too_large(limit: int) -> Unavailable:
+def request_too_large(limit: int) -> Unavailable:
     """What is said of a body of more bytes than its address takes."""
     return Unavailable("Too large", f"At most {limit} bytes can be sent to this address.", 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from codegen_app import explorer_charts
 from codegen_app.forms.explorer import ExplorerForm
-from codegen_app.selectors.explorer.make import Source, explorer
+from codegen_app.selectors.explorer.builder import ExplorerSource, build_explorer
 from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.tables import Table
 from scheduler.tuning.trials.parameters import Parameter
@@ -18,7 +18,7 @@ ROWS = 200
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExplorerView:
     """An explorer with its form and its figures by the ids of their elements."""
 
     found: Explorer
@@ -27,16 +27,18 @@ class Shown:
     pairs: bool
 
 
-def shown(source: Source, parameters: Sequence[Parameter], form: ExplorerForm) -> Shown:
+def explorer_view(
+    source: ExplorerSource, parameters: Sequence[Parameter], form: ExplorerForm
+) -> ExplorerView:
     """What is explored, as the address asks."""
-    found = explorer(source, parameters, form.asked)
+    found = build_explorer(source, parameters, form.asked)
     figures = {
         "explorer-trials": explorer_charts.trials(found, form.chosen("x"), form.chosen("colour")),
         "explorer-slices": explorer_charts.slices(found),
         "explorer-grid": explorer_charts.grid(found),
     }
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
-    return Shown(
+    return ExplorerView(
         found,
         form,
         {**drawn, "explorer-data": explorer_charts.linked(found, form.chosen("x"))}
@@ -46,6 +48,6 @@ def shown(source: Source, parameters: Sequence[Parameter], form: ExplorerForm) -
     )
 
 
-def matching(table: Table[Any], row: str) -> list[int] | None:
+def matching_rows(table: Table[Any], row: str) -> list[int] | None:
     """The rows that match the table's filter, by their attribute of that name; None without one."""
     return [getattr(one, row) for one in table.all_rows] if table.asked.filter else None

@@ -8,19 +8,19 @@ from django.http import HttpRequest, HttpResponse
 
 from codegen_app import codelines
 from codegen_app.addresses import changed
-from codegen_app.forms.address import GraphForm
+from codegen_app.forms.query import GraphForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
 from codegen_app.selectors.pages.graph import GraphPage, graph_page
 from codegen_app.selectors.pages.graph_columns import NODES, scheduled_columns
 from codegen_app.selectors.tables import Table
-from codegen_app.selectors.tables import table as made
+from codegen_app.selectors.tables import build_table as made
 from codegen_app.services import choices
-from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 _SHORT = {GraphForm.KERNELS: ""}
-_ANEW = dict.fromkeys(("sort", "filter", "column"), "")  # another table has other columns
+_RESET_TABLE = dict.fromkeys(("sort", "filter", "column"), "")  # another table has other columns
 _TABS = {GraphForm.KERNELS: "Scheduled nodes", GraphForm.NODES: "Graph nodes"}
 _TABS |= {GraphForm.FUSION: "Fusion", GraphForm.WRAPPER: "Wrapper"}
 
@@ -28,13 +28,13 @@ _TABS |= {GraphForm.FUSION: "Fusion", GraphForm.WRAPPER: "Wrapper"}
 def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """The node graph beside a table, or the wrapper; ``?times=`` says whose times are shown."""
     address = GraphForm(request.GET)
-    page = found(f"graph {pk}", graph_page, pk, address.text("times"))
-    view = address.shown(has_wrapper=bool(page.wrapper))
+    page = get_or_404(f"graph {pk}", graph_page, pk, address.text("times"))
+    view = address.view_name(has_wrapper=bool(page.wrapper))
     page = choices.as_generated(page, with_wrapper=view == GraphForm.WRAPPER)
     table, asks = _table(request, page, view)
     if table is not None and wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/graph.html",
         page,
@@ -72,7 +72,7 @@ def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[
     return [
         (
             text,
-            changed(request, view="" if key == GraphForm.KERNELS else key, **_ANEW),
+            changed(request, view="" if key == GraphForm.KERNELS else key, **_RESET_TABLE),
             key == shown,
         )
         for key, text in _TABS.items()

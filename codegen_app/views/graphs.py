@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.graph_columns import GRAPHS
 from codegen_app.selectors.pages.graphs import graph_list
-from codegen_app.selectors.tables import table as made
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.tables import build_table as made
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def graphs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -17,8 +17,8 @@ def graphs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page, asks = graph_list(), TableForm(request.GET, GRAPHS)
     table = made("graphs", GRAPHS, page.graphs, asks.asked)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/graphs.html",
         page,

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from codegen_app import codeview
 from codegen_app.selectors.pages.headers import header_page
-from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.page import Crumb, get_or_404, render_page
 
 
 def header(
@@ -15,11 +15,11 @@ def header(
 ) -> HttpResponse:
     """Read only, with how many instructions came of each line."""
     try:
-        page = found(f"build {build} of {name}", header_page, name, build, file)
+        page = get_or_404(f"build {build} of {name}", header_page, name, build, file)
     except FileNotFoundError:
         raise Http404(f"build {build} has nothing of a header {file}") from None
     kernel = f"{reverse('kernel', args=[name])}?build={build}"
-    return respond(
+    return render_page(
         request,
         "pages/header.html",
         page,

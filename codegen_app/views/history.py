@@ -10,17 +10,17 @@ from codegen_app.access import embedding
 from codegen_app.addresses import absolute
 from codegen_app.forms.history import LINEAR, LOG, RELATIVE, REVISION, TIME, HistoryForm
 from codegen_app.selectors.pages.history import history_page
-from codegen_app.selectors.pages.history_chart import around_change, encoded, history_chart
+from codegen_app.selectors.pages.history_chart import change_chart, encode_chart, history_chart
 from codegen_app.selectors.pages.point import point_page
-from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.page import Crumb, get_or_404, render_page
 
 
 def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """A series. ``?with=3,5`` shows others beside it, ``?x=`` and ``?scale=`` say how."""
     address = HistoryForm(request.GET)
     beside = [key for key in address.beside if key != pk]
-    page = found(f"series {pk}", history_page, pk, beside)
-    return respond(
+    page = get_or_404(f"series {pk}", history_page, pk, beside)
+    return render_page(
         request,
         "pages/history.html",
         page,
@@ -41,20 +41,20 @@ def series_points(request: HttpRequest, pk: int) -> HttpResponse:
     address = HistoryForm(request.GET)
     change = address.number("change")
     if change:
-        chart = found(f"change {change}", around_change, change)
+        chart = get_or_404(f"change {change}", change_chart, change)
     else:
         keys = [pk, *(key for key in address.beside if key != pk)]
-        chart = found(f"series {pk}", history_chart, keys, address.cleaned_data.get("until"))
-    return HttpResponse(encoded(chart), content_type="application/json")
+        chart = get_or_404(f"series {pk}", history_chart, keys, address.cleaned_data.get("until"))
+    return HttpResponse(encode_chart(chart), content_type="application/json")
 
 
 def series_point(
     request: HttpRequest, pk: int, datum: int, *, as_json: bool = False
 ) -> HttpResponse:
     """A point; for the history's page without a frame."""
-    page = found(f"point {datum} of series {pk}", point_page, pk, datum)
+    page = get_or_404(f"point {datum} of series {pk}", point_page, pk, datum)
     inner = bool(request.headers.get("HX-Request"))
-    return respond(
+    return render_page(
         request,
         "partials/history/point.html" if inner else "pages/point.html",
         page,

@@ -17,11 +17,11 @@ from codegen_app import delimited, plots
 from codegen_app.access import embedding
 from codegen_app.forms.history import EmbedForm
 from codegen_app.models import Series
-from codegen_app.selectors.embedded import embedded
 from codegen_app.selectors.history_rows import COLUMNS, csv_rows
-from codegen_app.views.page import found
+from codegen_app.selectors.plot_data import plot_data
+from codegen_app.views.page import get_or_404
 
-PICTURE_KEPT_S = 300
+PICTURE_MAX_AGE_S = 300
 # A picture runs nothing, loads nothing and is no page of ours, wherever it is opened.
 _POLICY = "default-src 'none'; sandbox"
 
@@ -36,7 +36,7 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
     )
 
 
-def _for_pages_elsewhere(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """A picture for who has its key, and for who may read the site; a login for anybody else. Only
     what needs no login is kept by others."""
 
@@ -47,26 +47,26 @@ def _for_pages_elsewhere(view: Callable[..., HttpResponse]) -> Callable[..., Htt
             return redirect_to_login(request.get_full_path())
         response = view(request, pk)
         kept: dict[str, Any] = {"public": True} if is_public else {"private": True}
-        patch_cache_control(response, max_age=PICTURE_KEPT_S, **kept)
+        patch_cache_control(response, max_age=PICTURE_MAX_AGE_S, **kept)
         return response
 
     return login_not_required(answer)
 
 
-@_for_pages_elsewhere
+@_embeddable
 def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
     """The history as a picture; ``?theme=dark`` for dark pages."""
     address = EmbedForm(request.GET)
-    of = found(f"series {pk}", embedded, pk)
+    of = get_or_404(f"series {pk}", plot_data, pk)
     return _picture(plots.plot(of, address.text("theme") or "light"))
 
 
-@_for_pages_elsewhere
+@_embeddable
 def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
     """The latest figure and the change of the last ``?days=30``."""
     address = EmbedForm(request.GET)
     days = min(address.number("days") or plots.DAYS, plots.MOST_DAYS)
-    of = found(f"series {pk}", embedded, pk)
+    of = get_or_404(f"series {pk}", plot_data, pk)
     return _picture(plots.badge(of, address.text("theme") or "light", days))
 
 

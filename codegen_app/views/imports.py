@@ -19,15 +19,15 @@ from codegen_app.models import Graph
 from codegen_app.selectors.pages.imports import import_page
 from codegen_app.server import bodies
 from codegen_app.services import graphs, texts
-from codegen_app.views.page import respond
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import render_page
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 from scheduler.text import one_line, to_identifier
 
 _LONGEST_NAME = 120
 
 
-@needs(permissions.IMPORT)
+@require_permission(permissions.IMPORT)
 @require_http_methods(["GET", "POST"])
 def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Drop a file; a graph that is known already is opened. Who asks for JSON (the page's own
@@ -36,7 +36,7 @@ def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
     form = ImportGraphForm(request.POST, request.FILES) if is_post else ImportGraphForm()
     if is_post and form.is_valid():
         try:
-            graph, new = _recorded(request, form)
+            graph, new = _import_file(request, form)
         except UserError as error:
             form.add_error("file", str(error))
         else:
@@ -47,7 +47,7 @@ def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
             return redirect(graph)
     if is_post and wants_json(request):
         return JsonResponse({"errors": _errors(form)}, status=422)
-    return respond(
+    return render_page(
         request,
         "pages/import.html",
         import_page(),
@@ -66,7 +66,7 @@ def _errors(form: ImportGraphForm) -> list[dict[str, str]]:
     ]
 
 
-def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
+def _import_file(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
     file: UploadedFile = form.cleaned_data["file"]
     own = one_line(texts.fitted(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
     with tempfile.TemporaryDirectory() as folder:

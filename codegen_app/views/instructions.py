@@ -8,11 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from codegen_app.selectors.pages.instructions import instruction_page
-from codegen_app.views.page import respond
+from codegen_app.views.page import render_page
 from scheduler.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z][\w.:]{0,79}")
-_KEPT_S = 3600  # by browsers: it changes with Kiln's version alone
+_MAX_AGE_S = 3600  # by browsers: it changes with Kiln's version alone
 
 
 def instruction(
@@ -25,7 +25,7 @@ def instruction(
         page = instruction_page(target, mnemonic)
     except UserError as error:
         raise Http404(str(error)) from None
-    answer = respond(
+    answer = render_page(
         request,
         "pages/instruction.html",
         page,
@@ -33,7 +33,7 @@ def instruction(
         title=f"{mnemonic} of {target}",
     )
     if as_json:
-        answer.headers["Cache-Control"] = f"private, max-age={_KEPT_S}"
+        answer.headers["Cache-Control"] = f"private, max-age={_MAX_AGE_S}"
         answer.is_for_all = True  # type: ignore[attr-defined] # the session's middleware asks
     return answer
 

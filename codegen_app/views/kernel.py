@@ -9,13 +9,13 @@ from django.utils.safestring import SafeString
 
 from codegen_app import charts, codeview, timelineview
 from codegen_app.addresses import changed
-from codegen_app.forms.address import KernelForm
-from codegen_app.forms.builds import BuildForm, like
+from codegen_app.forms.builds import BuildForm, rebuild_form
 from codegen_app.forms.modelling import ModelForm
+from codegen_app.forms.query import KernelForm
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
 from codegen_app.selectors.pages.listing import FunctionRow, LoopRow
 from codegen_app.views.instructions import help_address
-from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.page import Crumb, get_or_404, render_page
 from scheduler.isa.instructions import kind_titles
 
 
@@ -33,31 +33,31 @@ def kernel(
     build, node, sizes = map(address.number, ("build", "node", "sizes"))
     view = address.text("view")
     model = address.number("model"), address.number("launch") or 0, address.number("at")
-    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0, view, model)
+    page = get_or_404(f"kernel {name}", kernel_page, name, build, node, sizes or 0, view, model)
     if request.headers.get("HX-Request"):
         if address.text("part") == "modelled":
-            return _modelled_alone(request, page)
-        return _builds_alone(request, page, address)
-    return respond(
+            return _modelled_partial(request, page)
+        return _builds_partial(request, page, address)
+    return render_page(
         request,
         "pages/kernel.html",
         page,
         as_json=as_json,
         title=page.name,
-        stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
+        stages=[*(_crumbs(page.use) if page.use else ()), Crumb(page.name)],
         status=422 if builds or modelling else 200,
         address=address,
-        builds=builds or like(page.source_file, page.build),
+        builds=builds or rebuild_form(page.source_file, page.build),
         polling=_polling(request, page),
         modelling=modelling or model_form(page),
         modelled_polling=_modelled_polling(request, page),
-        **({} if as_json else _shown(request, page, address)),
+        **({} if as_json else _context(request, page, address)),
     )
 
 
-def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -> HttpResponse:
+def _builds_partial(request: HttpRequest, page: KernelPage, address: KernelForm) -> HttpResponse:
     """The list of builds, for a page that waits for one."""
-    answer = respond(
+    answer = render_page(
         request,
         "partials/kernel/builds.html",
         page,
@@ -70,10 +70,10 @@ def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -
     return answer
 
 
-def _modelled_alone(request: HttpRequest, page: KernelPage) -> HttpResponse:
+def _modelled_partial(request: HttpRequest, page: KernelPage) -> HttpResponse:
     """The list of modellings, for a page that waits for one; once all are over it is loaded anew,
     since there is more to show."""
-    answer = respond(
+    answer = render_page(
         request,
         "partials/kernel/modellings.html",
         page,
@@ -98,7 +98,7 @@ def model_form(page: KernelPage) -> ModelForm | None:
     return ModelForm(page.source_file, page.use.symbols, node=page.use.node_id)
 
 
-def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[str, Any]:
+def _context(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[str, Any]:
     """What only the whole page shows: panes, instructions, limits."""
     loop = address.number("loop") or 0
     only = page.listing.loop_at(loop) if page.listing else None
@@ -110,13 +110,13 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "whole": whole,
         "blocks": _blocks(page, whole),
         "of": address.text("of"),
-        **_of_listing(page, only),
+        **_listing_urls(page, only),
         "kinds": kind_titles(page.words),
         "roofline": charts.roofline(page.limits),
     }
 
 
-def _of_listing(page: KernelPage, only: LoopRow | None) -> dict[str, str]:
+def _listing_urls(page: KernelPage, only: LoopRow | None) -> dict[str, str]:
     """Where the page's script finds the whole text of the listing, and help on instructions."""
     build = page.build
     if build is None or page.listing is None:
@@ -151,5 +151,5 @@ def _polling(request: HttpRequest, page: KernelPage) -> str:
     return changed(request, build=shown, waiting=shown if page.build.is_open else "")
 
 
-def _stages(use: UseRow) -> tuple[Crumb, ...]:
+def _crumbs(use: UseRow) -> tuple[Crumb, ...]:
     return Crumb(use.graph, use.graph_url), Crumb(f"{use.node} {use.op}", use.url)

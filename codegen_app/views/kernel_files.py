@@ -14,11 +14,11 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from codegen_app import codeview, files
-from codegen_app.forms.address import KernelForm
+from codegen_app.forms.query import KernelForm
 from codegen_app.models import Build, GeneratedKernel
-from codegen_app.selectors.modelled.rows import report_of
-from codegen_app.selectors.modelled.view import view_of
-from codegen_app.selectors.pages.kernel import kernel_page, listing_of
+from codegen_app.selectors.modelled.rows import load_report
+from codegen_app.selectors.modelled.view import modelled_view
+from codegen_app.selectors.pages.kernel import kernel_listing, kernel_page
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.instructions import kind_titles
@@ -27,23 +27,23 @@ from scheduler.isa.instructions import kind_titles
 OFFLINE_MAX_BYTES = 4 << 20
 
 
-def lines(request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
+def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
     """A chunk of a long listing, for the page's script, with what the modelling ``model`` says."""
     address = KernelForm(request.GET)
     try:
-        view = listing_of(name, build, address.text("view"))
+        view = kernel_listing(name, build, address.text("view"))
     except (Build.DoesNotExist, FileNotFoundError):
         raise Http404(f"build {build} has no listing") from None
     if not 1 <= first <= len(view.lines):
         raise Http404(f"the listing has {len(view.lines)} lines")
     model, launch = address.number("model"), address.number("launch") or 0
-    report = report_of(model, build) if model is not None else None
-    modelled = view_of(report, view, launch) if report else None
+    report = load_report(model, build) if model is not None else None
+    modelled = modelled_view(report, view, launch) if report else None
     headers = codeview.headers_at(reverse("kernel", args=[name]), build)
     return HttpResponse(codeview.listing_chunk(view, first, modelled, headers))
 
 
-def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
+def kernel_source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """The source as a file."""
     kernel = get_object_or_404(GeneratedKernel, name=name, source_file=file)
     disposition = f'attachment; filename="{kernel.name}.{file.rpartition(".")[2]}"'
@@ -54,7 +54,7 @@ def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     )
 
 
-def download(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
+def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
     """One file of a build: listing, code object, what lies between, or library."""
     row = get_object_or_404(
         Build.objects.select_related("kernel", "listing", "code_object", "intermediate", "library"),

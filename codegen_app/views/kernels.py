@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app.forms.address import KernelsForm
+from codegen_app.forms.query import KernelsForm
 from codegen_app.forms.tables import TableForm
-from codegen_app.selectors.pages.kernels import BY, COLUMNS, kernel_list
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.pages.kernels import COLUMNS, DEFAULT_SORT, kernel_list
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Kernels, those that cost most first; ``?times=``, ``?target=``, ``?language=``, and what a
     table takes."""
-    address, asks = KernelsForm(request.GET), TableForm(request.GET, COLUMNS, BY)
+    address, asks = KernelsForm(request.GET), TableForm(request.GET, COLUMNS, DEFAULT_SORT)
     page, table = kernel_list(asks.asked, *map(address.text, ("language", "times", "target")))
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/kernels.html",
         page,

@@ -10,15 +10,15 @@ from django.views.decorators.http import require_POST
 from codegen_app.access import permissions
 from codegen_app.forms.modelling import ModelForm
 from codegen_app.models import GeneratedKernel, KernelUse, Modelling
-from codegen_app.selectors.modelled.rows import report_of
+from codegen_app.selectors.modelled.rows import load_report
 from codegen_app.services.modelling import asking
 from codegen_app.views.kernel import kernel as kernel_view
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.cycles import report_json
 from scheduler.errors import UserError
 
 
-@needs(permissions.BUILD)
+@require_permission(permissions.BUILD)
 @require_POST
 def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
     """Model a kernel on any boards, at the sizes that were asked for."""
@@ -52,13 +52,13 @@ def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
 
 def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
     """All that the model says, as its file."""
-    report = report_of(pk)
+    report = load_report(pk)
     if report is None:
         raise Http404(f"modelling {pk} has no report: model the kernel again from its page")
     return HttpResponse(report_json.write(report), content_type="application/json")
 
 
-@needs(permissions.BUILD)
+@require_permission(permissions.BUILD)
 @require_POST
 def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop one."""

@@ -8,22 +8,22 @@ from dataclasses import replace
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from codegen_app import charts
-from codegen_app.forms.address import NodeForm
 from codegen_app.forms.explorer import MODELLED, TRIED, ExplorerForm
+from codegen_app.forms.query import NodeForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
-from codegen_app.selectors.explorer.make import LANGUAGE, parameters_of
+from codegen_app.selectors.explorer.builder import LANGUAGE, parameters_of
 from codegen_app.selectors.explorer.model import MEASURED
-from codegen_app.selectors.explorer.sources import of_node
+from codegen_app.selectors.explorer.sources import node_source
 from codegen_app.selectors.pages.candidate_columns import columns, parameter_key
 from codegen_app.selectors.pages.node import CandidateRow, NodePage, node_page
-from codegen_app.selectors.tables import table as made
-from codegen_app.views.explorer import ROWS, Shown, matching, shown
-from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.tables import build_table as made
+from codegen_app.views.explorer import ROWS, ExplorerView, explorer_view, matching_rows
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
-_OTHERS = ("x", "y", "colour", "across", "down", "cell", "target", "sizes", "language")
-_TABLE = ("sort", "filter")
+_OTHER_PARAMS = ("x", "y", "colour", "across", "down", "cell", "target", "sizes", "language")
+_TABLE_PARAMS = ("sort", "filter")
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -32,18 +32,18 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     ``?sizes=`` at which sizes its limits are. A script that has filtered gets the table alone."""
     address = NodeForm(request.GET)
     sizes, bucket = address.number("sizes") or 0, address.text("times")
-    page = found(f"scheduled node {pk}", node_page, pk, sizes, bucket, address.text("target"))
+    page = get_or_404(f"scheduled node {pk}", node_page, pk, sizes, bucket, address.text("target"))
     language = address.text("language")
     rows = tuple(row for row in page.candidates if language in ("", row.language))
-    explored = _explored(request.GET, page, rows)
+    explored = _explorer_view(request.GET, page, rows)
     names = sorted(name for name in explored.found.keys if name != LANGUAGE)
     all_columns = columns(page, names)
     asks = TableForm(request.GET, all_columns)
     table = made("candidates", all_columns, rows, asks.asked, page=ROWS)
     if wants_tsv(request):
-        return written(table)
+        return tsv_response(table)
     inner = bool(request.headers.get("HX-Request"))
-    return respond(
+    return render_page(
         request,
         "partials/node/linked.html" if inner else "pages/node.html",
         replace(page, explorer=explored.found),
@@ -53,10 +53,10 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         address=address,
         previous=page.previous,
         next=page.next,
-        times=TimesForm(request.GET, page.buckets, *_OTHERS, *_TABLE),
+        times=TimesForm(request.GET, page.buckets, *_OTHER_PARAMS, *_TABLE_PARAMS),
         explored=explored,
         table=table,
-        matching=matching(table, "position"),
+        matching=matching_rows(table, "position"),
         parameters=[(name, parameter_key(name)) for name in names],
         table_address=asks,
         language=language,
@@ -64,16 +64,16 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     )
 
 
-def _explored(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> Shown:
+def _explorer_view(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> ExplorerView:
     """Measured times where there are any, unless the address asks for modelled ones."""
     times = [MEASURED] if any(row.timing for row in rows) else []
     times += [MODELLED] if any(row.modelled for row in rows) else []
     first = next(iter(times), MEASURED)
-    source = of_node(page, rows, first)
+    source = node_source(page, rows, first)
     parameters = parameters_of(source)
     axes = [TRIED, MODELLED] if times == [MEASURED, MODELLED] else [TRIED]
     form = ExplorerForm(given, [one.name for one in parameters], axes, times)
     chosen = form.chosen("y") or first
     if chosen != first:
-        source = of_node(page, rows, chosen)
-    return shown(source, parameters, form)
+        source = node_source(page, rows, chosen)
+    return explorer_view(source, parameters, form)

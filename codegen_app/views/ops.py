@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app.forms.address import OpsForm
+from codegen_app.forms.query import OpsForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.ops import COLUMNS, op_list
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def ops(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -17,8 +17,8 @@ def ops(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     words, made_by, core = map(address.text, ("words", "by", "core"))
     page, table = op_list(words, made_by, bool(core), asks.asked)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/ops.html",
         page,

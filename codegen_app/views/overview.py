@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app.forms.address import OverviewForm
+from codegen_app.forms.query import OverviewForm
 from codegen_app.selectors.pages.overview import overview as read
 from codegen_app.selectors.pages.runs import is_open
-from codegen_app.views.page import respond
+from codegen_app.views.page import render_page
 
 
 def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -18,7 +18,7 @@ def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     building = any(builds.open for row in page.graphs for builds in row.builds)
     live = building or any(map(is_open, states))
     template = "partials/overview.html" if request.headers.get("HX-Request") else _TEMPLATE
-    return respond(
+    return render_page(
         request, template, page, as_json=as_json, title="Overview", live=live, address=address
     )
 

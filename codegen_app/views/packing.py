@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from codegen_app.forms.address import PackForm
+from codegen_app.forms.query import PackForm
 from codegen_app.models import Graph, KernelUse, Packing
 from codegen_app.selectors.pages.packing import packing_page
 from codegen_app.services import bundles, packing
 from codegen_app.services.bundles import Requested
-from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.page import Crumb, get_or_404, render_page
 from codegen_app.views.permissions import actor
 from scheduler.errors import UserError
 
@@ -51,9 +51,9 @@ def _ask(request: HttpRequest, requested: Requested) -> HttpResponse:
 
 def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """One packing; while it is open the page asks for its inner part again."""
-    page = found(f"packing {pk}", packing_page, pk)
+    page = get_or_404(f"packing {pk}", packing_page, pk)
     inner = bool(request.headers.get("HX-Request"))
-    return respond(
+    return render_page(
         request,
         "partials/packing.html" if inner else "pages/packing.html",
         page,

@@ -33,7 +33,7 @@ class Crumb:
     url: str = ""
 
 
-def twin(route: str, view: View, name: str, how: Kept | None = None) -> list[URLPattern]:
+def with_json_view(route: str, view: View, name: str, how: Kept | None = None) -> list[URLPattern]:
     """A page's address and that of its JSON; ``how`` says how its pages are kept, if they are."""
     if how is not None:
         view = kept(view, how)
@@ -44,7 +44,7 @@ def twin(route: str, view: View, name: str, how: Kept | None = None) -> list[URL
     ]
 
 
-def respond(
+def render_page(
     request: HttpRequest,
     template: str,
     data: Any,
@@ -74,7 +74,7 @@ def respond(
     )
 
 
-def found(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def get_or_404(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What a selector reads; a page that is not there where its row is not."""
     try:
         return read(*args, **kwargs)

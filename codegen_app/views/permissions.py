@@ -16,7 +16,7 @@ from codegen_app.server.rules import denial
 View = Callable[..., HttpResponse]
 
 
-def needs(permission: str) -> Callable[[View], View]:
+def require_permission(permission: str) -> Callable[[View], View]:
     """A view for who is logged in and has the permission; for others one line that names it."""
 
     def decorated(view: View) -> View:

@@ -11,7 +11,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-class Part:
+class FilePart:
     """An open file from ``start`` to before ``end``, as a file of its own; closes the other."""
 
     def __init__(self, file: IO[bytes], start: int, end: int) -> None:
@@ -42,7 +42,7 @@ class Part:
         self._file.close()
 
 
-def answer(
+def file_response(
     request: HttpRequest, file: IO[bytes], size: int, digest: str, filename: str
 ) -> HttpResponseBase:
     """The file as a download, or the one range of it that is asked for; closes it.
@@ -60,7 +60,7 @@ def answer(
             return HttpResponse(status=416, headers=headers)
     whole = (start, end) == (0, size)
     made = FileResponse(
-        Part(file, start, end),  # what servers ask of a file
+        FilePart(file, start, end),  # what servers ask of a file
         as_attachment=True,
         filename=filename,
         status=200 if whole else 206,

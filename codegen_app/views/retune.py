@@ -10,17 +10,17 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.access import permissions
-from codegen_app.forms.retuning import RetuneForm, SubjectForm
+from codegen_app.forms.retune import RetuneForm, SubjectForm
 from codegen_app.models import TuningRun
-from codegen_app.selectors.measured import measured_targets
+from codegen_app.selectors.live_queues import live_targets
 from codegen_app.selectors.pages.retune import retune_page
 from codegen_app.services import retuning
-from codegen_app.views.page import respond
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import render_page
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """What is pointed at (``?graph= node= kernel= selection= run=``, each repeatable), to confirm.
@@ -31,14 +31,16 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     subject_form.full_clean()
     subjects = retuning.subjects(subject_form.keys())
     begins = "why" in request.POST
-    form = RetuneForm(request.POST if begins else None, subjects, measured_targets())
+    form = RetuneForm(request.POST if begins else None, subjects, live_targets())
     if begins and subject_form.is_valid() and form.is_valid():
         try:
-            return _begun(request, retuning.start(subjects, form.request(), actor(request)))
+            return _redirect_to_runs(
+                request, retuning.start(subjects, form.request(), actor(request))
+            )
         except UserError as error:
             form.add_error(None, str(error))
     measured_on = ((str(box.data["value"]), is_now) for box, is_now in form.targets())
-    return respond(
+    return render_page(
         request,
         "pages/retune.html",
         retune_page(((one.graph, one.node) for one in subjects), measured_on, retuning.MAX_RUNS),
@@ -50,7 +52,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     )
 
 
-def _begun(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
+def _redirect_to_runs(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
     """To the run that was requested, or the list of them."""
     if len(runs) == 1:
         messages.success(request, "The run is requested.")

@@ -12,22 +12,22 @@ from django.views.decorators.http import require_POST
 
 from codegen_app import charts
 from codegen_app.access import permissions
-from codegen_app.forms.address import RunForm
 from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED, ExplorerForm
+from codegen_app.forms.query import RunForm
 from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.models import TuningRun
-from codegen_app.selectors.explorer.make import parameters_of
-from codegen_app.selectors.explorer.sources import of_run
+from codegen_app.selectors.explorer.builder import parameters_of
+from codegen_app.selectors.explorer.sources import run_source
 from codegen_app.selectors.pages.ledger_columns import columns
 from codegen_app.selectors.pages.run import RunPage, run_page
 from codegen_app.selectors.pages.runs import is_open
-from codegen_app.selectors.tables import table as made
+from codegen_app.selectors.tables import build_table as made
 from codegen_app.services import ledger
-from codegen_app.views.explorer import ROWS, Shown, matching, shown
-from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.permissions import actor, needs
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.views.explorer import ROWS, ExplorerView, explorer_view, matching_rows
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.permissions import actor, require_permission
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def tuning_run(
@@ -41,11 +41,11 @@ def tuning_run(
     explorer does (``ExplorerForm``).
     """
     address = RunForm(request.GET)
-    page = found(f"tuning run {pk}", run_page, pk)
+    page = get_or_404(f"tuning run {pk}", run_page, pk)
     everything = address.text("show") == "all"
     language = address.text("language")
     inner = bool(request.headers.get("HX-Request"))
-    explored = _explored(request.GET, page, language)
+    explored = _explorer_view(request.GET, page, language)
     all_columns = columns(page, _parameters(page))
     asks = TableForm(request.GET, all_columns)
     rows = (
@@ -53,8 +53,8 @@ def tuning_run(
     )
     table = made("ledger", all_columns, rows, asks.asked, page=ROWS)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "partials/run/inner.html" if inner else "pages/run.html",
         replace(page, explorer=explored.found if explored else None),
@@ -71,15 +71,15 @@ def tuning_run(
         explored=explored,
         inner=inner,
         table=table,
-        matching=matching(table, "id"),
+        matching=matching_rows(table, "id"),
         table_address=asks,
     )
 
 
-def _explored(given: QueryDict, page: RunPage, language: str) -> Shown | None:
+def _explorer_view(given: QueryDict, page: RunPage, language: str) -> ExplorerView | None:
     """The trials of the node that the address names; None while there is no candidate."""
     rows = [row for row in page.ledger if language in ("", row.language) or not row.kernel]
-    source = of_run(page, rows, given.get("of", ""))
+    source = run_source(page, rows, given.get("of", ""))
     if source is None:
         return None
     parameters = parameters_of(source)
@@ -87,14 +87,14 @@ def _explored(given: QueryDict, page: RunPage, language: str) -> Shown | None:
     if page.kind != MODELLED and any(one.modelled_us for one in source.trials):
         axes.append(MODELLED)
     names = [one.name for one in parameters]
-    return shown(source, parameters, ExplorerForm(given, names, axes, nodes=source.nodes))
+    return explorer_view(source, parameters, ExplorerForm(given, names, axes, nodes=source.nodes))
 
 
 def _parameters(page: RunPage) -> list[str]:
     return sorted({name for row in page.ledger for name in row.config})
 
 
-@needs(permissions.RETUNE)
+@require_permission(permissions.RETUNE)
 @require_POST
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop a run; what was measured stays."""

@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.run_columns import COLUMNS
 from codegen_app.selectors.pages.runs import run_list
-from codegen_app.selectors.tables import table as made
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.tables import build_table as made
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -17,8 +17,8 @@ def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page, asks = run_list(), TableForm(request.GET, COLUMNS)
     table = made("runs", COLUMNS, page.runs, asks.asked)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/runs.html",
         page,

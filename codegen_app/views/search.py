@@ -6,16 +6,16 @@ from dataclasses import asdict
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from codegen_app.forms.address import PaletteForm, SearchForm
+from codegen_app.forms.query import PaletteForm, SearchForm
 from codegen_app.selectors.pages import search as selectors
-from codegen_app.views.page import respond
+from codegen_app.views.page import render_page
 
 
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Everything whose name, digest, parameters or instructions hold ``?q=``."""
     address = SearchForm(request.GET)
     page = selectors.search(address.text("q"), with_people=request.user.is_authenticated)
-    return respond(
+    return render_page(
         request, "pages/search.html", page, as_json=as_json, title="Search", address=address
     )
 

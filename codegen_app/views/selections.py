@@ -16,16 +16,16 @@ from codegen_app.models import Selection
 from codegen_app.pagecache.reader import TICKETED, is_kept
 from codegen_app.selectors.pages import selections as selectors
 from codegen_app.selectors.pages.selection_columns import COLUMNS
-from codegen_app.selectors.tables import table as made
+from codegen_app.selectors.tables import build_table as made
 from codegen_app.server import bodies
 from codegen_app.services import exchange
 from codegen_app.services import selections as services
-from codegen_app.views.page import respond
-from codegen_app.views.permissions import actor, needs
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.views.page import render_page
+from codegen_app.views.permissions import actor, require_permission
+from codegen_app.views.tables import tsv_response, wants_tsv
 from scheduler.errors import UserError
 
-_LEFT_OUT = 10  # lines of a file that are reported one by one
+_MAX_REPORTED = 10  # lines of a file that are reported one by one
 
 
 def selections(
@@ -41,8 +41,8 @@ def selections(
     page, asks = selectors.selections(), TableForm(request.GET, COLUMNS)
     table = made("selections", COLUMNS, page.buckets, asks.asked)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/selections.html",
         page,
@@ -66,9 +66,9 @@ def export_selections(_: HttpRequest) -> HttpResponse:
     return answer
 
 
-@needs(permissions.SELECT)
+@require_permission(permissions.SELECT)
 @require_POST
-def put_back(request: HttpRequest, pk: int) -> HttpResponse:
+def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
     """Let an earlier choice serve again."""
     selection = get_object_or_404(Selection.objects.select_related("kernel"), pk=pk)
     form = ReasonForm(request.POST)
@@ -82,7 +82,7 @@ def put_back(request: HttpRequest, pk: int) -> HttpResponse:
     return selections(request, errors=form)
 
 
-@needs(permissions.SELECT)
+@require_permission(permissions.SELECT)
 @require_POST
 def import_selections(request: HttpRequest) -> HttpResponse:
     """Let the choices of a file serve."""
@@ -102,7 +102,7 @@ def import_selections(request: HttpRequest) -> HttpResponse:
 
 def _report(request: HttpRequest, found: exchange.Imported) -> None:
     messages.success(request, f"{found.new} choices are new, {found.known} served already.")
-    for line in found.left[:_LEFT_OUT]:
+    for line in found.left[:_MAX_REPORTED]:
         messages.warning(request, line)
-    if len(found.left) > _LEFT_OUT:
-        messages.warning(request, f"… and {len(found.left) - _LEFT_OUT} more were left out")
+    if len(found.left) > _MAX_REPORTED:
+        messages.warning(request, f"… and {len(found.left) - _MAX_REPORTED} more were left out")

@@ -8,12 +8,12 @@ from django.urls import reverse
 
 from codegen_app.forms.history import SeriesForm
 from codegen_app.forms.tables import TableForm
-from codegen_app.selectors.pages.history import MOST_BESIDE
-from codegen_app.selectors.pages.series import PERIODS, series_arranged, series_list
+from codegen_app.selectors.pages.history import MAX_BESIDE
+from codegen_app.selectors.pages.series import PERIODS, series_list, series_table
 from codegen_app.selectors.pages.series_columns import COLUMNS
-from codegen_app.selectors.tables import part
-from codegen_app.views.page import respond
-from codegen_app.views.tables import wants_tsv, written
+from codegen_app.selectors.tables import paged_table
+from codegen_app.views.page import render_page
+from codegen_app.views.tables import tsv_response, wants_tsv
 
 
 def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -23,17 +23,17 @@ def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     together = address.cleaned_data.get("together") or []
     if together:
         first, *others = dict.fromkeys(together)
-        beside = ",".join(map(str, others[:MOST_BESIDE]))
+        beside = ",".join(map(str, others[:MAX_BESIDE]))
         return redirect(reverse("series", args=[first]) + (f"?with={beside}" if beside else ""))
     asks = TableForm(request.GET, COLUMNS)
-    if asks.asked.arranges or wants_tsv(request):
-        page, table = series_arranged(address.filters, asks.asked)
+    if asks.asked.is_arranged or wants_tsv(request):
+        page, table = series_table(address.filters, asks.asked)
     else:
         page = series_list(address.filters, address.cleaned_data.get("after"))
-        table = part("series", COLUMNS, page.rows, asks.asked, page.found)
+        table = paged_table("series", COLUMNS, page.rows, asks.asked, page.found)
     if wants_tsv(request):
-        return written(table)
-    return respond(
+        return tsv_response(table)
+    return render_page(
         request,
         "pages/series.html",
         page,
@@ -43,5 +43,5 @@ def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         table=table,
         table_address=asks,
         periods=PERIODS,
-        most_together=MOST_BESIDE + 1,
+        most_together=MAX_BESIDE + 1,
     )

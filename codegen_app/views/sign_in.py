@@ -55,9 +55,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     _provider()
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
 
-    after = _ours(request, request.GET.get("next", ""))
+    after = _own_url(request, request.GET.get("next", ""))
     try:
-        address, begun = oidc.start(_callback(), after)
+        address, begun = oidc.start(_callback_url(), after)
     except oidc.SignInError as error:
         return _back_to_login(request, str(error), after)
     response = redirect(address)
@@ -74,28 +74,28 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 
 @login_not_required
-def signed_in(request: HttpRequest) -> HttpResponse:
+def sign_in_callback(request: HttpRequest) -> HttpResponse:
     """From the provider, with a code: logged in and back to where one was, or one line why not."""
     provider = _provider()
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
     from codegen_app.services import identities  # noqa: PLC0415
 
     begun = oidc.started(request)
-    if not AxesProxyHandler.is_allowed(request, {"username": _called(provider, "")}):
+    if not AxesProxyHandler.is_allowed(request, {"username": _failure_username(provider, "")}):
         return throttle.stopped(request)
     try:
-        person = oidc.finish(request, begun, _callback())
+        person = oidc.finish(request, begun, _callback_url())
         user = identities.account_of(provider, person)
     except oidc.SignInError as error:
         if error.counts:
-            name = _called(provider, error.subject or (begun.state[:8] if begun else ""))
+            name = _failure_username(provider, error.subject or (begun.state[:8] if begun else ""))
             user_login_failed.send(__name__, credentials={"username": name}, request=request)
         response = _back_to_login(request, str(error), begun.after if begun else "")
     else:
         request.signed_in_by = provider.name  # type: ignore[attr-defined]  # for the audit log
         log_in(request, user, backend=IDENTITIES)
         after = begun.after if begun else ""
-        response = redirect(_ours(request, after) or settings.LOGIN_REDIRECT_URL)
+        response = redirect(_own_url(request, after) or settings.LOGIN_REDIRECT_URL)
     response.delete_cookie(oidc.cookie_name(), samesite="Lax")  # once
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -108,17 +108,17 @@ def _provider() -> Provider:
     return provider
 
 
-def _called(provider: Provider, who: str) -> str:
+def _failure_username(provider: Provider, who: str) -> str:
     """What failures are counted by beside the address: no account's name, so that nobody is kept
     out of theirs."""
     return f"{provider.name}: {who}"[:150]
 
 
-def _callback() -> str:
+def _callback_url() -> str:
     return absolute(reverse("signed_in"))
 
 
-def _ours(request: HttpRequest, address: str) -> str:
+def _own_url(request: HttpRequest, address: str) -> str:
     """An address of this site; "" for any other."""
     ours = url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.forms.tables import AS_TSV
-from codegen_app.selectors.tables import Table, tsv
+from codegen_app.selectors.tables import Table, format_tsv
 
 
 def wants_tsv(request: HttpRequest) -> bool:
@@ -15,8 +15,10 @@ def wants_tsv(request: HttpRequest) -> bool:
     return request.GET.get("as") == AS_TSV
 
 
-def written(table: Table[Any]) -> HttpResponse:
+def tsv_response(table: Table[Any]) -> HttpResponse:
     """Every row that matches, in the columns that are shown."""
-    answer = HttpResponse(tsv(table), content_type="text/tab-separated-values; charset=utf-8")
+    answer = HttpResponse(
+        format_tsv(table), content_type="text/tab-separated-values; charset=utf-8"
+    )
     answer.headers["Content-Disposition"] = f'attachment; filename="{table.name}.tsv"'
     return answer

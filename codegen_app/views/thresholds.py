@@ -13,17 +13,22 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from codegen_app.access import permissions
-from codegen_app.forms.thresholds import BaselineForm, PointedForm, ThresholdsForm, why
+from codegen_app.forms.thresholds import (
+    BaselineForm,
+    ThresholdsForm,
+    ThresholdsQueryForm,
+    parse_reason,
+)
 from codegen_app.models import Baseline, Series
 from codegen_app.selectors.pages.thresholds import ThresholdsPage, thresholds_page
 from codegen_app.services import thresholds as services
-from codegen_app.views.page import Crumb, found, respond, sentence
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import Crumb, get_or_404, render_page, sentence
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
 @dataclass(frozen=True)
-class Tried:
+class ThresholdsTrial:
     """What is set, and what a proposal in the address makes of the history."""
 
     settings: ThresholdsPage
@@ -35,12 +40,12 @@ def thresholds(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpR
     return _page(request, pk, as_json=as_json)
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
     """Save what was tried, with a reason; or go back to the defaults."""
     series, by = get_object_or_404(Series, pk=pk), actor(request)
-    form, reason = ThresholdsForm(request.POST), why(request.POST)
+    form, reason = ThresholdsForm(request.POST), parse_reason(request.POST)
     if "reset" in request.POST:
         _attempt(request, lambda: services.reset(series, reason, by), "The defaults hold again.")
     elif form.is_valid():
@@ -51,12 +56,12 @@ def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("thresholds", pk=pk)
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     """Let the level begin anew."""
     series, by = get_object_or_404(Series, pk=pk), actor(request)
-    form, reason = BaselineForm(request.POST), why(request.POST)
+    form, reason = BaselineForm(request.POST), parse_reason(request.POST)
     if form.is_valid():
         at = form.cleaned_data["at"]
         line = f"The level begins anew at {at:%Y-%m-%d %H:%M} UTC."
@@ -66,7 +71,7 @@ def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("thresholds", pk=pk)
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a baseline back."""
@@ -82,8 +87,8 @@ def _page(
     request: HttpRequest, pk: int, *, as_json: bool = False, sent: ThresholdsForm | None = None
 ) -> HttpResponse:
     request.path = reverse("thresholds", args=[pk])  # after a mistake, too
-    address = PointedForm(request.GET)
-    page = found(f"series {pk}", thresholds_page, pk, address.number("baseline"))
+    address = ThresholdsQueryForm(request.GET)
+    page = get_or_404(f"series {pk}", thresholds_page, pk, address.number("baseline"))
     form, line = sent, ""
     trial = None
     if form is None and "try" in request.GET:
@@ -91,14 +96,14 @@ def _page(
         if form.is_valid():
             trial, line = _trial(pk, form.proposed())
     elif form is None:
-        form = ThresholdsForm.of(page.rule, page.at)
+        form = ThresholdsForm.from_rule(page.rule, page.at)
         if page.at is not None:
             trial, line = _trial(pk, _with_baseline(page))
     extra: dict[str, Any] = {} if as_json else {"form": form, "line": line}
-    return respond(
+    return render_page(
         request,
         "pages/thresholds.html",
-        Tried(page, trial),
+        ThresholdsTrial(page, trial),
         as_json=as_json,
         title="Thresholds",
         stages=[

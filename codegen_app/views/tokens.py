@@ -14,14 +14,14 @@ from codegen_app.forms.tokens import TokenForm
 from codegen_app.models import ApiToken
 from codegen_app.selectors.pages.tokens import token_list
 from codegen_app.services import tokens as services
-from codegen_app.views.page import respond
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.page import render_page
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
 @sensitive_variables("text")
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(permissions.TOKENS)
+@require_permission(permissions.TOKENS)
 def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The list, and the form; a new token's text is on the answer to the form, and nowhere else."""
     is_post, text, status = request.method == "POST", "", 200
@@ -41,7 +41,7 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             status = 422
     elif is_post:
         status = 422
-    return respond(
+    return render_page(
         request,
         "pages/tokens.html",
         token_list(actor(request)),
@@ -54,7 +54,7 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 @require_POST
-@needs(permissions.TOKENS)
+@require_permission(permissions.TOKENS)
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
     """End one of one's own; who may administer the site ends others' in the admin."""
     token = ApiToken.objects.filter(pk=pk, owner_id=actor(request).pk).first()

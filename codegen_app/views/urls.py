@@ -6,7 +6,7 @@ from django.urls import path
 
 from codegen_app.api.urls import urlpatterns as of_programs
 from codegen_app.pagecache.keep import Kept, kept
-from codegen_app.selectors.traces import kernel_trace
+from codegen_app.selectors.fingerprints import kernel_fingerprint
 from codegen_app.views.alert_actions import (
     actions,
     cancel_remeasurement,
@@ -29,16 +29,16 @@ from codegen_app.views.channels import (
     test_channel,
 )
 from codegen_app.views.compare import compare
-from codegen_app.views.comparing import compare_revisions, compare_revisions_markdown
+from codegen_app.views.compare_revisions import compare_revisions, compare_revisions_markdown
 from codegen_app.views.components import components
 from codegen_app.views.csp_reports import csp_reports
 from codegen_app.views.devices import devices
-from codegen_app.views.foreign_kernels import (
-    cancel_foreign_kernel,
-    foreign_kernel,
-    foreign_listing,
-    foreign_report,
-    look,
+from codegen_app.views.external_kernels import (
+    cancel_external_kernel,
+    external_kernel,
+    external_kernel_list,
+    external_listing,
+    external_report,
 )
 from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
@@ -49,14 +49,14 @@ from codegen_app.views.history_files import series_badge, series_csv, series_plo
 from codegen_app.views.imports import import_graph
 from codegen_app.views.instructions import instruction
 from codegen_app.views.kernel import kernel
-from codegen_app.views.kernel_files import download, lines, source
+from codegen_app.views.kernel_files import build_file, kernel_source, listing_lines
 from codegen_app.views.kernels import kernels
 from codegen_app.views.modelling import cancel_modelling, model_kernel, modelled_report
 from codegen_app.views.node import template_node
 from codegen_app.views.ops import ops
 from codegen_app.views.overview import overview
 from codegen_app.views.packing import cancel_packing, pack, packing_state
-from codegen_app.views.page import twin
+from codegen_app.views.page import with_json_view
 from codegen_app.views.password import password
 from codegen_app.views.retune import retune
 from codegen_app.views.run import cancel_run, tuning_run
@@ -66,7 +66,7 @@ from codegen_app.views.search import palette, search
 from codegen_app.views.selections import (
     export_selections,
     import_selections,
-    put_back,
+    restore_selection,
     selections,
 )
 from codegen_app.views.series import all_series
@@ -78,96 +78,96 @@ from codegen_app.views.thresholds import (
 )
 from codegen_app.views.tokens import revoke_token, tokens
 from codegen_app.views.withdrawals import restore_point, withdraw_point
-from codegen_app.views.workers import steer_worker
+from codegen_app.views.workers import control_worker
 
 # Workers are shown as they are, and how long a run has taken.
-TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_trace)
+TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_fingerprint)
 
 urlpatterns = [
-    *twin("", overview, "overview", TIMED),
-    *twin("graphs", graphs, "graphs", PLAIN),
-    *twin("graphs/<int:pk>", graph, "graph", PLAIN),
-    *twin("nodes/<int:pk>", template_node, "template_node", PLAIN),
-    *twin("kernels", kernels, "kernels", PLAIN),
-    *twin("kernels/<slug:name>", kernel, "kernel", BY_KERNEL),
+    *with_json_view("", overview, "overview", TIMED),
+    *with_json_view("graphs", graphs, "graphs", PLAIN),
+    *with_json_view("graphs/<int:pk>", graph, "graph", PLAIN),
+    *with_json_view("nodes/<int:pk>", template_node, "template_node", PLAIN),
+    *with_json_view("kernels", kernels, "kernels", PLAIN),
+    *with_json_view("kernels/<slug:name>", kernel, "kernel", BY_KERNEL),
     path("kernels/<slug:name>/bundle.zip", kernel_bundle, name="kernel_bundle"),
     path("graphs/<int:pk>/bundle.zip", graph_bundle, name="graph_bundle"),
     path("graphs/<int:pk>/pack", pack, name="pack"),
-    *twin("packings/<int:pk>", packing_state, "packing"),
+    *with_json_view("packings/<int:pk>", packing_state, "packing"),
     path("packings/<int:pk>/bundle.zip", packed_bundle, name="packed_bundle"),
     path("packings/<int:pk>/cancel", cancel_packing, name="cancel_packing"),
-    path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
-    *twin("kernels/<slug:name>/<int:build>/headers/<path:file>", header, "header", PLAIN),
-    *twin("instructions/<str:target>/<str:mnemonic>", instruction, "instruction"),
-    path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
-    *twin("runs", tuning_runs, "tuning_runs", TIMED),
-    *twin("runs/<int:pk>", tuning_run, "tuning_run", TIMED),
+    path("kernels/<slug:name>/<int:build>/lines/<int:first>", listing_lines, name="kernel_lines"),
+    *with_json_view("kernels/<slug:name>/<int:build>/headers/<path:file>", header, "header", PLAIN),
+    *with_json_view("instructions/<str:target>/<str:mnemonic>", instruction, "instruction"),
+    path("kernels/<slug:name>/<int:build>/<str:file>", build_file, name="kernel_download"),
+    *with_json_view("runs", tuning_runs, "tuning_runs", TIMED),
+    *with_json_view("runs/<int:pk>", tuning_run, "tuning_run", TIMED),
     path("runs/<int:pk>/ledger.jsonl", run_ledger, name="run_ledger"),
     path("runs/<int:pk>/autotune.log", run_log, name="run_log"),
-    *twin("selections", selections, "selections", PLAIN),
+    *with_json_view("selections", selections, "selections", PLAIN),
     path("selections/export.json", export_selections, name="export_selections"),
     path("selections/import", import_selections, name="import_selections"),
-    path("selections/<int:pk>/put-back", put_back, name="put_back"),
-    *twin("alerts", alerts, "alerts"),
-    *twin("alerts/<int:pk>", alert, "alert"),
+    path("selections/<int:pk>/put-back", restore_selection, name="put_back"),
+    *with_json_view("alerts", alerts, "alerts"),
+    *with_json_view("alerts/<int:pk>", alert, "alert"),
     path("alerts/triage", triage, name="triage"),
     path("alerts/undo", undo_triage, name="undo_triage"),
-    *twin("series/<int:pk>/thresholds", thresholds, "thresholds"),
+    *with_json_view("series/<int:pk>/thresholds", thresholds, "thresholds"),
     path("series/<int:pk>/thresholds/save", save_thresholds, name="save_thresholds"),
     path("series/<int:pk>/baselines", add_baseline, name="add_baseline"),
     path("baselines/<int:pk>/remove", remove_baseline, name="remove_baseline"),
-    *twin("devices", devices, "devices", TIMED),
-    path("workers/steer", steer_worker, name="steer_worker"),
+    *with_json_view("devices", devices, "devices", TIMED),
+    path("workers/steer", control_worker, name="steer_worker"),
     path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),
-    *twin("compare/revisions", compare_revisions, "compare_revisions", PLAIN),
-    *twin("series", all_series, "series_list", TIMED),
+    *with_json_view("compare/revisions", compare_revisions, "compare_revisions", PLAIN),
+    *with_json_view("series", all_series, "series_list", TIMED),
     path("series/<int:pk>.csv", series_csv, name="series_csv"),
     path("series/<int:pk>.svg", series_plot, name="series_plot"),
     path("series/<int:pk>/badge.svg", series_badge, name="series_badge"),
     path("series/<int:pk>/points.json", kept(series_points, PLAIN), name="series_points"),
-    *twin("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
+    *with_json_view("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
     path("series/<int:pk>/points/<int:datum>/withdraw", withdraw_point, name="withdraw_point"),
     path("series/<int:pk>/points/<int:datum>/restore", restore_point, name="restore_point"),
-    *twin("series/<int:pk>", series, "series", PLAIN),
-    *twin("changes/<int:pk>", change, "change", PLAIN),
-    *twin("compare", compare, "compare", PLAIN),
-    *twin("search", search, "search", TIMED),
+    *with_json_view("series/<int:pk>", series, "series", PLAIN),
+    *with_json_view("changes/<int:pk>", change, "change", PLAIN),
+    *with_json_view("compare", compare, "compare", PLAIN),
+    *with_json_view("search", search, "search", TIMED),
     path("palette.json", palette, name="palette"),
-    *twin("ops", ops, "ops", PLAIN),
-    *twin("glossary", glossary, "glossary", PLAIN),
-    *twin("import", import_graph, "import"),
+    *with_json_view("ops", ops, "ops", PLAIN),
+    *with_json_view("glossary", glossary, "glossary", PLAIN),
+    *with_json_view("import", import_graph, "import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
-    *twin("retune", retune, "retune"),
+    *with_json_view("retune", retune, "retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
     path("kernels/<slug:name>/model", model_kernel, name="model_kernel"),
     path("modelled/<int:pk>/report.json", modelled_report, name="modelled_report"),
-    *twin("look", look, "look"),
-    *twin("look/<int:pk>", foreign_kernel, "foreign_kernel"),
-    path("look/<int:pk>/kernel.s", foreign_listing, name="foreign_listing"),
-    path("look/<int:pk>/report.json", foreign_report, name="foreign_report"),
-    path("look/<int:pk>/cancel", cancel_foreign_kernel, name="cancel_foreign_kernel"),
+    *with_json_view("look", external_kernel_list, "look"),
+    *with_json_view("look/<int:pk>", external_kernel, "foreign_kernel"),
+    path("look/<int:pk>/kernel.s", external_listing, name="foreign_listing"),
+    path("look/<int:pk>/report.json", external_report, name="foreign_report"),
+    path("look/<int:pk>/cancel", cancel_external_kernel, name="cancel_foreign_kernel"),
     path("modelled/<int:pk>/cancel", cancel_modelling, name="cancel_modelling"),
-    *twin("alerts/<int:pk>/actions", actions, "alert_actions"),
+    *with_json_view("alerts/<int:pk>/actions", actions, "alert_actions"),
     path("alerts/<int:pk>/retune", retune_alert, name="retune_alert"),
     path("alerts/<int:pk>/remeasure", remeasure_alert, name="remeasure_alert"),
     path("alerts/<int:pk>/withdraw", withdraw_requests, name="withdraw_requests"),
     path("remeasurements/<int:pk>/cancel", cancel_remeasurement, name="cancel_remeasurement"),
     path("password", password, name="password"),
-    *twin("tokens", tokens, "tokens"),
+    *with_json_view("tokens", tokens, "tokens"),
     path("tokens/<int:pk>/revoke", revoke_token, name="revoke_token"),
     path("alerts.atom", alerts_feed, name="alerts_feed"),
-    *twin("channels", channels, "channels"),
-    *twin("channels/<int:pk>", channel, "channel"),
+    *with_json_view("channels", channels, "channels"),
+    *with_json_view("channels/<int:pk>", channel, "channel"),
     path("channels/<int:pk>/switch", switch_channel, name="switch_channel"),
     path("channels/<int:pk>/test", test_channel, name="test_channel"),
     path("channels/<int:pk>/key", renew_channel_key, name="renew_channel_key"),
     path("deliveries/<int:pk>/again", send_again, name="send_again"),
     *of_programs,
-    *twin("api/v1/docs", api_docs, "api_docs"),
+    *with_json_view("api/v1/docs", api_docs, "api_docs"),
     path("api/v1/openapi.json", api_schema, name="api_schema"),
     path("api/v1/client.py", api_client, name="api_client"),
     path("csp-reports", csp_reports, name="csp_reports"),
     path("components", components, name="components"),
     # Last: any name that is none of those above.
-    path("kernels/<slug:name>/<str:file>", source, name="kernel_source"),
+    path("kernels/<slug:name>/<str:file>", kernel_source, name="kernel_source"),
 ]

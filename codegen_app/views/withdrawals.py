@@ -8,28 +8,28 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from codegen_app.access import permissions
-from codegen_app.forms.thresholds import why
+from codegen_app.forms.thresholds import parse_reason
 from codegen_app.models import Datum
 from codegen_app.services import withdrawals
 from codegen_app.views.page import sentence
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def withdraw_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
     """The point says nothing any more, and stays with the reason."""
     row = get_object_or_404(Datum, pk=datum, series=pk)
     try:
-        withdrawals.withdraw(row, why(request.POST), actor(request))
+        withdrawals.withdraw(row, parse_reason(request.POST), actor(request))
         messages.success(request, "Withdrawn. The series is looked at again.")
     except UserError as error:
         messages.error(request, sentence(str(error)))
     return redirect(row)
 
 
-@needs(permissions.TRIAGE)
+@require_permission(permissions.TRIAGE)
 @require_POST
 def restore_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
     """The point is compared with others again."""

@@ -10,36 +10,36 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from codegen_app.access import permissions
-from codegen_app.forms.workers import PIN, SteerForm
+from codegen_app.forms.workers import PIN, WorkerControlForm
 from codegen_app.models import Control, Worker
 from codegen_app.services import controls
 from codegen_app.views.devices import devices
-from codegen_app.views.permissions import actor, needs
+from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
 
-_DONE = {
+_RESULT_TEXTS = {
     Control.GO: "takes work again",
     Control.PAUSE: "is paused",
     Control.DRAIN: "takes no more work once it is done with what it has",
 }
 
 
-@needs(permissions.WORKERS)
+@require_permission(permissions.WORKERS)
 @require_POST
-def steer_worker(request: HttpRequest) -> HttpResponse:
+def control_worker(request: HttpRequest) -> HttpResponse:
     """Do as the form of the devices page says."""
-    form = SteerForm(request.POST)
+    form = WorkerControlForm(request.POST)
     if not form.is_valid():
         return devices(request, steering=form)
     try:
-        _steer(request, form.cleaned_data)
+        _apply_control(request, form.cleaned_data)
     except UserError as error:
         form.add_error("queue", str(error))
         return devices(request, steering=form)
     return redirect("devices")
 
 
-def _steer(request: HttpRequest, given: dict[str, Any]) -> None:
+def _apply_control(request: HttpRequest, given: dict[str, Any]) -> None:
     worker: Worker = given["worker"]
     if given["do"] == PIN:
         changed = controls.pin(worker, given["queue"], actor(request), given["why"])
@@ -47,7 +47,7 @@ def _steer(request: HttpRequest, given: dict[str, Any]) -> None:
     else:
         control = Control(given["do"])
         changed = controls.steer(worker, control, actor(request), given["why"])
-        now = _DONE[control]
+        now = _RESULT_TEXTS[control]
     if changed:
         messages.success(request, f"{worker} {now}.")
     else:

@@ -24,12 +24,12 @@ from codegen_app.models import (
     SeriesRule,
 )
 from codegen_app.plots import THEMES, plot
-from codegen_app.selectors.alerting import open_regressions
-from codegen_app.selectors.embedded import embedded
+from codegen_app.selectors.alert_rows import open_regressions
 from codegen_app.selectors.pages import alerts as listing
 from codegen_app.selectors.pages.alert import alert_page
-from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list, alerts_arranged
-from codegen_app.selectors.tables import Asked
+from codegen_app.selectors.pages.alerts import PAGE_SIZE, AlertFilter, alert_list, alert_table
+from codegen_app.selectors.plot_data import plot_data
+from codegen_app.selectors.tables import TableQuery
 from codegen_app.services import detection, thresholds
 from codegen_app.services.alerting import triage
 from codegen_app.services.alerting.events import record
@@ -53,7 +53,7 @@ def site(client: Client, ada: User) -> Client:
 
 
 def listed(**given: Any) -> list[int]:
-    return [row.id for row in alert_list(Narrowed(**given)).alerts]
+    return [row.id for row in alert_list(AlertFilter(**given)).alerts]
 
 
 def test_the_list_says_what_moved_most_with_its_interval_and_n(reader: Client) -> None:
@@ -61,7 +61,7 @@ def test_the_list_says_what_moved_most_with_its_interval_and_n(reader: Client) -
     made.change(row, 100.0, 104.0)
     worst = made.change(row, 100.0, 130.0, cause="compiler")
     made.change(row, 100.0, 180.0, withdrawn_at=timezone.now())
-    found = alert_list(Narrowed()).alerts[0]
+    found = alert_list(AlertFilter()).alerts[0]
     assert found.worst is not None
     assert found.worst.ratio == pytest.approx(1.3)
     assert (found.worst.low, found.worst.high) == (worst.low, worst.high)
@@ -97,7 +97,7 @@ def test_a_ratio_without_an_interval_looks_the_same_wherever_it_stands(reader: C
         False,
         "\N{MULTIPLICATION SIGN}1.120 (insufficient data; n 60, 12)",
     )
-    assert THEMES["light"].worse not in plot(embedded(of.pk), "light")
+    assert THEMES["light"].worse not in plot(plot_data(of.pk), "light")
 
 
 def test_the_list_is_narrowed_by_state_kind_assignee_and_words(ada: User) -> None:
@@ -110,7 +110,7 @@ def test_the_list_is_narrowed_by_state_kind_assignee_and_words(ada: User) -> Non
     assert listed(state="all", kind="improvement") == [two.pk]
     assert listed(assignee="ada") == [two.pk]
     assert listed(assignee="nobody") == [gone.pk, one.pk]
-    assert [row.id for row in alert_list(Narrowed(assignee="me"), ada).alerts] == [two.pk]
+    assert [row.id for row in alert_list(AlertFilter(assignee="me"), ada).alerts] == [two.pk]
     assert listed(query="rows softmax h200") == [one.pk]
     assert listed(query="softmax gfx942") == []
     assert gone.series is not None
@@ -118,7 +118,7 @@ def test_the_list_is_narrowed_by_state_kind_assignee_and_words(ada: User) -> Non
     assert two.revision is not None
     assert listed(query=two.revision.name) == [two.pk]
     assert listed(query=f"#{one.pk}") == [one.pk]
-    counts = {each.state: each.count for each in alert_list(Narrowed()).states}
+    counts = {each.state: each.count for each in alert_list(AlertFilter()).states}
     assert (counts["open"], counts["fixed"], counts["all"]) == (3, 1, 4)
 
 
@@ -151,7 +151,7 @@ def test_linked_alerts_are_folded_under_theirs_also_through_others(ada: User) ->
     triage.link([copy], top, Relation.DUPLICATE, ada)
     triage.link([below], copy, Relation.DOWNSTREAM, ada)
     assert listed() == [apart, top]
-    folded = alert_list(Narrowed()).alerts[1].folded
+    folded = alert_list(AlertFilter()).alerts[1].folded
     assert [(one.id, one.relation, one.to) for one in folded] == [
         (copy, "duplicate of", top),
         (below, "downstream of", copy),
@@ -168,14 +168,14 @@ def test_linked_alerts_are_folded_under_theirs_also_through_others(ada: User) ->
 
 
 def test_pages_of_the_list_go_on_where_the_last_ended(reader: Client) -> None:
-    keys = [made.alert().pk for _ in range(PAGE + 3)]
-    first = alert_list(Narrowed())
+    keys = [made.alert().pk for _ in range(PAGE_SIZE + 3)]
+    first = alert_list(AlertFilter())
     assert [row.id for row in first.alerts] == keys[:2:-1]
     assert first.newer is None
-    second = alert_list(Narrowed(below=first.older))
+    second = alert_list(AlertFilter(below=first.older))
     assert [row.id for row in second.alerts] == keys[2::-1]
     assert second.older is None
-    back = alert_list(Narrowed(above=second.newer))
+    back = alert_list(AlertFilter(above=second.newer))
     assert [row.id for row in back.alerts] == [row.id for row in first.alerts]
     assert f'href="/alerts?below={keys[3]}"' in reader.get("/alerts").content.decode()
 
@@ -231,14 +231,14 @@ def test_the_alerts_columns_are_in_the_address_and_their_rows_there_as_tsv(site:
 
 
 def test_sorted_alerts_have_pages_too_and_begin_anew_where_they_are_sorted(site: Client) -> None:
-    keys = [made.alert().pk for _ in range(PAGE + 3)]
-    assert rows_of(site, "sort=alert") == keys[:PAGE]
-    assert rows_of(site, f"sort=alert&start={PAGE}") == keys[PAGE:]
+    keys = [made.alert().pk for _ in range(PAGE_SIZE + 3)]
+    assert rows_of(site, "sort=alert") == keys[:PAGE_SIZE]
+    assert rows_of(site, f"sort=alert&start={PAGE_SIZE}") == keys[PAGE_SIZE:]
     page = site.get(f"/alerts?below={keys[10]}").content.decode()
-    assert f"{PAGE + 3} rows" in " ".join(page.split())
+    assert f"{PAGE_SIZE + 3} rows" in " ".join(page.split())
     assert 'href="/alerts?sort=-alert"' in page
     text = site.get(f"/alerts?as=tsv&below={keys[10]}&column=alert").content.decode()
-    assert len(text.splitlines()) == 1 + PAGE + 3, "all that match are copied"
+    assert len(text.splitlines()) == 1 + PAGE_SIZE + 3, "all that match are copied"
 
 
 def test_of_very_many_alerts_the_newest_are_sorted_and_the_page_says_so(
@@ -416,8 +416,8 @@ def test_queries_do_not_grow(ada: User) -> None:
             triage.add_note([top.pk], "again", ada)
         counts.append(
             [
-                queries_of(alert_list, Narrowed()),
-                queries_of(alerts_arranged, Narrowed(), Asked(sort="ratio")),
+                queries_of(alert_list, AlertFilter()),
+                queries_of(alert_table, AlertFilter(), TableQuery(sort="ratio")),
                 queries_of(alert_page, top.pk),
             ]
         )

@@ -13,7 +13,7 @@ from django.test import Client
 
 from codegen_app import plots
 from codegen_app.models import BenchmarkResult, Datum, Series
-from codegen_app.selectors.embedded import embedded
+from codegen_app.selectors.plot_data import plot_data
 from codegen_app.services import exchange, tokens
 from tests.app import track_factories as make
 from tests.support.pages_world import World
@@ -38,7 +38,7 @@ def test_of_a_point(admin_client: Client, n: int, name: str) -> None:
         html = admin_client.get(address).content.decode()
         assert (f"{name} {ends}" in " ".join(html.split())) is (n > 1), address
         assert ("95% interval 1" in html) is (name == "95% interval"), address
-    assert f"{name or 'interval not known'}" in plots.badge(embedded(series.pk), 30)
+    assert f"{name or 'interval not known'}" in plots.badge(plot_data(series.pk), 30)
     listing = admin_client.get("/series").content.decode()
     admin = admin_client.get("/admin/codegen_app/datum/").content.decode()
     for html, text in ((listing, ends), (admin, f"1\u202f234.000 {DASH} 4\u202f321.000")):

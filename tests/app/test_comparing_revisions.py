@@ -13,10 +13,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from codegen_app.models import Change, Datum, Revision, Series
-from codegen_app.selectors.comparing.address import compare_url
-from codegen_app.selectors.comparing.comparison import Compared, Grouping, compared
-from codegen_app.selectors.comparing.sides import sides
-from codegen_app.selectors.pages.comparing import choosing_page, revisions_page
+from codegen_app.selectors.compare_revisions.address import comparison_url
+from codegen_app.selectors.compare_revisions.comparison import (
+    Grouping,
+    RevisionComparison,
+    compare_sides,
+)
+from codegen_app.selectors.compare_revisions.sides import resolve_sides
+from codegen_app.selectors.pages.compare_revisions import revisions_page, side_choices_page
 from codegen_app.services import tokens
 from scheduler.clients import kiln_client
 from scheduler.errors import UserError
@@ -28,17 +32,17 @@ pytestmark = pytest.mark.django_db
 COUNTS = {"slower": 2, "faster": 1, "unknown": 2, "same": 1, "new": 1, "gone": 1}
 
 
-def statuses(found: Compared) -> dict[str, str]:
+def statuses(found: RevisionComparison) -> dict[str, str]:
     return {row.problem: row.status for row in found.shown(found.comparison.rows)}
 
 
-def row(found: Compared, problem: str) -> Any:
+def row(found: RevisionComparison, problem: str) -> Any:
     (one,) = [one for one in found.shown(found.comparison.rows) if one.problem == problem]
     return one
 
 
 def test_each_series_has_one_status() -> None:
-    found = compared(*each_status())
+    found = compare_sides(*each_status())
     assert found.counts == COUNTS
     assert statuses(found) == {
         "copy": "slower",
@@ -65,7 +69,7 @@ def test_each_series_has_one_status() -> None:
 
 
 def test_what_is_better_the_higher_it_is_is_slower_when_it_falls() -> None:
-    found = row(compared(*each_status()), "copy")
+    found = row(compare_sides(*each_status()), "copy")
     assert found.status == "slower"
     assert found.ratio == pytest.approx(4 / 3, rel=0.01)
     # Its figures stay as they are.
@@ -75,7 +79,7 @@ def test_what_is_better_the_higher_it_is_is_slower_when_it_falls() -> None:
 def test_the_same_code_in_the_same_environment_is_never_slower() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old, code="c"), point("mm", 1300, new, code="c"))
-    found = row(compared("old", "new"), "mm")
+    found = row(compare_sides("old", "new"), "mm")
     assert (found.status, found.why) == ("same", "the same code in the same environment")
 
 
@@ -86,7 +90,7 @@ def test_values_of_several_points_are_samples_where_points_have_few() -> None:
         few = [point("five", level + n, of, samples=0, hours=n) for n in range(6)]
         few += [point("four", level + n, of, samples=2, hours=n) for n in range(4)]
         store(*(replace(one, low=None, high=None) for one in few))
-    found = compared("old", "new")
+    found = compare_sides("old", "new")
     assert statuses(found) == {"five": "slower", "four": "unknown"}
     five, four = row(found, "five"), row(found, "four")
     assert (five.n_before, five.before) == (6, 1002.5)
@@ -96,9 +100,9 @@ def test_values_of_several_points_are_samples_where_points_have_few() -> None:
 def test_an_interval_stands_for_samples_that_were_rolled_up() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old), point("mm", 1100, new))
-    whole = row(compared("old", "new"), "mm")
+    whole = row(compare_sides("old", "new"), "mm")
     Datum.objects.update(samples=None)
-    rolled = row(compared("old", "new"), "mm")
+    rolled = row(compare_sides("old", "new"), "mm")
     assert (rolled.status, rolled.n_before, rolled.n_after) == ("slower", 20, 20)
     assert rolled.ratio == pytest.approx(whole.ratio)
     assert (rolled.before, rolled.after) == (1000, 1100)
@@ -114,7 +118,7 @@ def test_points_of_one_environment_are_compared_where_a_revision_was_measured_in
         point("mm", 1000, new),
         point("mm", 2000, new, hours=1, facts={**FACTS, "driver": "600"}),
     )
-    found = row(compared("old", "new"), "mm")
+    found = row(compare_sides("old", "new"), "mm")
     assert (found.status, found.n_before, found.n_after) == ("same", 20, 20)
     assert found.before == pytest.approx(1000, rel=0.01)
 
@@ -132,14 +136,14 @@ def test_what_is_recorded_of_the_code_is_no_other_environment() -> None:
         point("mm", 1100, new, facts=facts("b")),
         point("mm", 2000, new, hours=1, facts=facts("b", "600")),
     )
-    found = row(compared("old", "new"), "mm")
+    found = row(compare_sides("old", "new"), "mm")
     assert (found.status, found.after) == ("slower", pytest.approx(1100, rel=0.01))
 
 
 def test_a_value_that_is_not_above_zero_has_no_ratio() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old), replace(point("mm", 0, new), samples=(), low=None, high=None))
-    found = row(compared("old", "new"), "mm")
+    found = row(compare_sides("old", "new"), "mm")
     assert (found.status, found.why) == ("unknown", "a value is not above 0: there is no ratio")
 
 
@@ -147,7 +151,7 @@ def test_two_series_that_read_alike_are_two() -> None:
     old, new = revision("old", 0), revision("new", 1)
     for of in (old, new):
         store(point("mm", 1000, of), point("mm", 2000, of, unit="us"))
-    found = compared("old", "new")
+    found = compare_sides("old", "new")
     assert found.counts["same"] == 2
     assert len({one.name for one in found.shown(found.comparison.rows)}) == 2
 
@@ -164,7 +168,7 @@ def test_means_are_by_graph_device_or_metric() -> None:
     Series.objects.filter(problem="gemm slower").update(own_problem=node.problem)
 
     def means(grouping: Grouping) -> dict[str, int]:
-        return {one.name: one.n for one in compared(*names, grouping=grouping).groups}
+        return {one.name: one.n for one in compare_sides(*names, grouping=grouping).groups}
 
     # A problem counts in every graph that has it, and once in each; no mean is of two metrics.
     assert means(Grouping.GRAPH) == {
@@ -175,7 +179,9 @@ def test_means_are_by_graph_device_or_metric() -> None:
     assert means(Grouping.DEVICE) == {"NVIDIA H200, time": 3, "NVIDIA H200, bandwidth": 1}
     assert means(Grouping.METRIC) == {"time": 3, "bandwidth": 1}
     (bandwidth,) = [
-        one for one in compared(*names, grouping=Grouping.METRIC).groups if one.name == "bandwidth"
+        one
+        for one in compare_sides(*names, grouping=Grouping.METRIC).groups
+        if one.name == "bandwidth"
     ]
     assert bandwidth.low < bandwidth.ratio < bandwidth.high
     assert bandwidth.ratio == pytest.approx(4 / 3, rel=0.01)
@@ -197,13 +203,13 @@ def branches() -> None:
 
 def test_a_branch_is_compared_with_where_it_left_its_base() -> None:
     branches()
-    old, new = sides("base:main", "branch:topic")
+    old, new = resolve_sides("base:main", "branch:topic")
     assert (old.name, new.name) == ("main3", "topic4")
-    assert sides("main1", "branch:main")[1].name == "main5"
+    assert resolve_sides("main1", "branch:main")[1].name == "main5"
     # Given by the client: any revision that was measured.
-    assert sides("main2", "branch:topic")[0].name == "main2"
+    assert resolve_sides("main2", "branch:topic")[0].name == "main2"
     # One commit on two branches is one revision.
-    both = sides("topic3", "main5")[0]
+    both = resolve_sides("topic3", "main5")[0]
     assert set(both.branches) == {"main", "topic"}
     assert len(both.keys) == 2
 
@@ -220,7 +226,7 @@ def test_a_run_is_a_side() -> None:
     task = factories.task()
     store(point("mm", 1000, old), point("mm", 1000, new), point("mm", 2000, new, hours=1))
     Datum.objects.filter(value=2000).update(run=task.run)
-    found = row(compared("old", f"run:{task.run_id}"), "mm")
+    found = row(compare_sides("old", f"run:{task.run_id}"), "mm")
     assert found.ratio == pytest.approx(2.0, rel=0.01)
 
 
@@ -247,13 +253,15 @@ def test_a_run_is_a_side() -> None:
 def test_a_side_that_is_none_is_a_line(before: str, after: str, line: str, reader: Client) -> None:
     branches()
     with pytest.raises(UserError) as error:
-        sides(before, after)
+        resolve_sides(before, after)
     assert str(error.value).startswith(line)
     if before and after and len(before) < 500:
-        page = reader.get(compare_url(before, after))
+        page = reader.get(comparison_url(before, after))
         assert page.status_code == 422
         assert line[:40] in page.content.decode()
-        assert reader.get(f"{compare_url(before, after)}".replace("?", ".md?")).status_code == 422
+        assert (
+            reader.get(f"{comparison_url(before, after)}".replace("?", ".md?")).status_code == 422
+        )
 
 
 def test_a_name_of_two_repositories_needs_one() -> None:
@@ -263,8 +271,8 @@ def test_a_name_of_two_repositories_needs_one() -> None:
         point("mm", 1000, revision("v2", 1, repository="two")),
     )
     with pytest.raises(UserError, match=r"before: “v1” is in several repositories \(one, two\)"):
-        sides("v1", "v2")
-    assert [side.repository for side in sides("v1", "v2", "two")] == ["two", "two"]
+        resolve_sides("v1", "v2")
+    assert [side.repository for side in resolve_sides("v1", "v2", "two")] == ["two", "two"]
 
 
 # ── the page, its twins, the API and the client ──────────────────────────────────────────────────
@@ -283,7 +291,7 @@ def test_queries_are_as_many_whatever_the_number_of_series() -> None:
                 queries_of(revisions_page, old, new),
                 queries_of(revisions_page, old[:12], new[:12]),
                 queries_of(revisions_page, "base:main", "branch:topic"),
-                queries_of(choosing_page),
+                queries_of(side_choices_page),
             ]
         )
     assert_steady(*counts, usual=[9, 11, 10, 3])
@@ -301,7 +309,7 @@ def test_page_json_markdown_api_and_client_agree(
 ) -> None:
     settings.SITE_URL = "https://kiln.example"
     old, new = each_status()
-    address = compare_url(old, new)
+    address = comparison_url(old, new)
     page = reader.get(address).content.decode()
     twin = reader.get(address.replace("?", ".json?")).json()
     markdown = reader.get(address.replace("?", ".md?")).content.decode()
@@ -366,7 +374,7 @@ def test_the_address_holds_what_is_shown(reader: Client) -> None:
     old, new = each_status()
 
     def shown(**given: object) -> list[str]:
-        page = reader.get(compare_url(old, new, **given).replace("?", ".json?")).json()
+        page = reader.get(comparison_url(old, new, **given).replace("?", ".json?")).json()
         assert page["total"] == len(page["rows"])
         return [one["row"]["problem"] for one in page["rows"]]
 
@@ -375,11 +383,11 @@ def test_the_address_holds_what_is_shown(reader: Client) -> None:
     assert shown(status="slower", search="gemm") == ["gemm slower"]
     assert shown(group="metric", within="bandwidth") == ["copy"]
     assert shown(search="nowhere") == []
-    empty = reader.get(compare_url(old, new, search="nowhere")).content.decode()
+    empty = reader.get(comparison_url(old, new, search="nowhere")).content.decode()
     assert "show all 8" in empty
-    beyond = reader.get(compare_url(old, new, start=500))
+    beyond = reader.get(comparison_url(old, new, start=500))
     assert beyond.status_code == 200
-    odd = reader.get(compare_url(old, new, status="worse", group="colour", least_effect="x"))
+    odd = reader.get(comparison_url(old, new, status="worse", group="colour", least_effect="x"))
     assert odd.status_code == 200
     for name in ("status", "group", "least_effect"):
         assert f"{name}: " in odd.content.decode()
@@ -406,7 +414,7 @@ def test_a_row_leads_to_its_history_and_to_the_change_between(reader: Client) ->
         assert {one.row.problem: one.change_url for one in rows if one.change_url} == {
             "gemm slower": f"/changes/{found.pk}"
         }
-    page = reader.get(compare_url(old, new)).content.decode()
+    page = reader.get(comparison_url(old, new)).content.decode()
     assert f'href="/series/{datum.series_id}"' in page
     assert f'href="/changes/{found.pk}"' in page
 
@@ -417,11 +425,11 @@ def test_there_is_something_to_choose_from(reader: Client) -> None:
     branches()
     task = factories.task()
     Datum.objects.filter(revision__name="main0").update(run=task.run)
-    page = choosing_page()
+    page = side_choices_page()
     texts = [one.text for one in page.choices]
     assert texts[:2] == ["branch:main", "branch:topic"]
     assert {"main5", "topic4", "undated", f"run:{task.run_id}"} <= set(texts)
-    assert {one.text for one in choosing_page("topic").choices} == {
+    assert {one.text for one in side_choices_page("topic").choices} == {
         *("branch:topic", "topic3", "topic4"),
     }
     shown = reader.get("/compare/revisions?before=main1").content.decode()
@@ -434,16 +442,16 @@ def test_there_is_something_to_choose_from(reader: Client) -> None:
 
 def test_a_revision_that_is_called_as_a_branch_is_can_be_chosen() -> None:
     store(point("mm", 1000, revision("branch:x")), point("mm", 1000, revision("v2", 1)))
-    texts = [one.text for one in choosing_page().choices if one.kind == "revision"]
+    texts = [one.text for one in side_choices_page().choices if one.kind == "revision"]
     assert texts == ["v2", "revision:branch:x"]
-    assert sides("revision:branch:x", "v2")[0].name == "branch:x"
+    assert resolve_sides("revision:branch:x", "v2")[0].name == "branch:x"
 
 
 def test_text_of_others_stays_text(reader: Client) -> None:
     evil = "<script>alert(1)</script>|`x`"
     old, new = revision("old<b>", 0, evil), revision("new<b>", 1, evil)
     store(point(evil, 1000, old, device=evil), point(evil, 1300, new, device=evil))
-    address = compare_url("old<b>", "new<b>")
+    address = comparison_url("old<b>", "new<b>")
     for page in (reader.get(address), reader.get("/compare/revisions")):
         assert "<script>alert" not in page.content.decode()
     assert "<script>" not in reader.get(address.replace("?", ".md?")).content.decode()

@@ -159,7 +159,7 @@ def cases(reader: Client, code_cache: Path, tmp_path: Path) -> dict[tuple[str, i
         nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
         (bucket,) = (
             one.name
-            for one in serving.known(nodes).buckets
+            for one in serving.node_buckets(nodes).buckets
             if one.target == target and one.bindings == {"s0": size}
         )
         made[target, size] = Case(graph, node, run, result, bucket, reader)

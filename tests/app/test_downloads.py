@@ -170,7 +170,7 @@ def test_packing_holds_one_thread_and_no_large_graph(
         if not use.kernel.builds.exists():
             made_build(use.kernel, "gfx942")
     address = f"/graphs/{prepared.pk}/bundle.zip"
-    with views._packing:
+    with views._packing_lock:
         assert "try again in a moment" in reader.get(address, follow=True).content.decode()
     unpacked(reader.get(address), tmp_path / "direct")
     file = tmp_path / "by hand.zip"

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from codegen_app.models import Alert, AlertEvent, EventKind
-from codegen_app.selectors.alert_feed import MOST, entries
+from codegen_app.selectors.alert_feed import MAX_ENTRIES, feed_entries
 from codegen_app.services import tokens
 from tests.app.track_factories import missing, regression
 from tests.support.queries import assert_steady, queries_of
@@ -180,9 +180,9 @@ def test_where_everybody_reads_the_feed_needs_no_token(client: Client, settings:
 
 def test_a_feed_costs_as_many_queries_whatever_there_is_and_has_an_end() -> None:
     counts = []
-    for more in (1, MOST):
+    for more in (1, MAX_ENTRIES):
         for _ in range(more):
             regression("gemm")
-        counts.append([queries_of(lambda: entries(search="gemm"))])
-        assert len(entries(search="gemm")) == min(MOST, more)
+        counts.append([queries_of(lambda: feed_entries(search="gemm"))])
+        assert len(feed_entries(search="gemm")) == min(MAX_ENTRIES, more)
     assert_steady(*counts, usual=[2])

@@ -63,13 +63,13 @@ def test_a_report_is_one_line_whatever_it_holds(
 def test_reports_are_bounded_in_size_and_number(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert report(client, b"x" * (csp_reports.MOST_BYTES + 1)) == 413
+    assert report(client, b"x" * (csp_reports.MAX_BYTES + 1)) == 413
     with caplog.at_level(logging.WARNING, csp_reports.__name__):
-        assert report(client, b"[" * csp_reports.MOST_BYTES) == 204
-        for _ in range(3 * csp_reports.MOST_A_MINUTE):
+        assert report(client, b"[" * csp_reports.MAX_BYTES) == 204
+        for _ in range(3 * csp_reports.MAX_PER_MINUTE):
             assert report(client, b"{}") == 204
     ours = [record for record in caplog.records if record.name == csp_reports.__name__]
-    assert len(ours) == csp_reports.MOST_A_MINUTE
+    assert len(ours) == csp_reports.MAX_PER_MINUTE
 
 
 SHOWN = """

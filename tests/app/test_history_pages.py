@@ -28,14 +28,14 @@ from codegen_app.models import (
     Series,
     Source,
 )
-from codegen_app.selectors.embedded import embedded
 from codegen_app.selectors.pages import series as listing
 from codegen_app.selectors.pages.change import change_page
 from codegen_app.selectors.pages.history import history_page
-from codegen_app.selectors.pages.history_chart import around_change, history_chart
-from codegen_app.selectors.pages.series import PAGE, Filters, series_arranged, series_list
-from codegen_app.selectors.tables import Asked
-from codegen_app.selectors.tracked import LEAST_POINTS, compare_url, head_of
+from codegen_app.selectors.pages.history_chart import change_chart, history_chart
+from codegen_app.selectors.pages.series import PAGE_SIZE, Filters, series_list, series_table
+from codegen_app.selectors.plot_data import plot_data
+from codegen_app.selectors.series_summary import MIN_POINTS, forge_diff_url, series_head
+from codegen_app.selectors.tables import TableQuery
 from scheduler.track.units import format_digits, format_value
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
@@ -140,7 +140,7 @@ def test_series_that_changed_lately_can_be_asked_for() -> None:
 
 
 def test_pages_of_the_list_hold_every_series_once(reader: Client) -> None:
-    for n in range(PAGE + 20):
+    for n in range(PAGE_SIZE + 20):
         make.series(problem=f"p{n}", last_at=NOW - timedelta(hours=n // 40), points=1)
     seen: list[str] = []
     address = "/series.json"
@@ -150,7 +150,7 @@ def test_pages_of_the_list_hold_every_series_once(reader: Client) -> None:
         if not page["next"]:
             break
         address = f"/series.json?{'after=' + page['next'].replace('+', '%2B')}"
-    assert len(seen) == len(set(seen)) == PAGE + 20
+    assert len(seen) == len(set(seen)) == PAGE_SIZE + 20
     assert reader.get("/series?after=nonsense").status_code == 200
     assert "take the “next”" in reader.get("/series?after=nonsense").content.decode()
 
@@ -196,24 +196,24 @@ def test_the_lists_columns_are_in_the_address_and_its_rows_there_as_tsv(reader: 
     assert answer.headers["Content-Disposition"] == 'attachment; filename="series.tsv"'
     assert answer.content.decode().splitlines() == [
         "Problem\tLatest\tBase unit\tLast change",
-        f"{series.problem} {head_of(series).sizes}".rstrip() + f"\t1500.0\t{series.unit}\t1.5",
+        f"{series.problem} {series_head(series).sizes}".rstrip() + f"\t1500.0\t{series.unit}\t1.5",
     ]
 
 
 def test_sorted_series_have_pages_and_of_very_many_the_latest_are_sorted(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"p{n:03}" for n in range(PAGE + 4)]
+    names = [f"p{n:03}" for n in range(PAGE_SIZE + 4)]
     for n, name in enumerate(names):
         make.series(problem=name, last_at=NOW - timedelta(hours=n), points=1)
-    assert problems_of(reader, "sort=problem") == names[:PAGE]
-    assert problems_of(reader, f"sort=problem&start={PAGE}") == names[PAGE:]
-    assert f"{PAGE + 4} rows" in " ".join(reader.get("/series").content.decode().split())
-    assert len(reader.get("/series?as=tsv").content.decode().splitlines()) == 1 + PAGE + 4
+    assert problems_of(reader, "sort=problem") == names[:PAGE_SIZE]
+    assert problems_of(reader, f"sort=problem&start={PAGE_SIZE}") == names[PAGE_SIZE:]
+    assert f"{PAGE_SIZE + 4} rows" in " ".join(reader.get("/series").content.decode().split())
+    assert len(reader.get("/series?as=tsv").content.decode().splitlines()) == 1 + PAGE_SIZE + 4
     monkeypatch.setattr(listing, "MOST", 3)
     assert problems_of(reader, "sort=-problem") == names[2::-1]
     page = " ".join(reader.get("/series?sort=-problem").content.decode().split())
-    assert f"the 3 with the latest points, of {PAGE + 4} series" in page
+    assert f"the 3 with the latest points, of {PAGE_SIZE + 4} series" in page
 
 
 def test_ticked_series_are_shown_on_one_chart(reader: Client) -> None:
@@ -227,12 +227,12 @@ def test_queries_do_not_grow_with_series_points_or_changes() -> None:
         change = Change.objects.latest("pk")
         return [
             queries_of(series_list),
-            queries_of(series_arranged, Filters(), Asked(sort="change")),
+            queries_of(series_table, Filters(), TableQuery(sort="change")),
             queries_of(history_page, keys[0], keys[1:]),
             queries_of(history_chart, keys),
-            queries_of(around_change, change.pk),
+            queries_of(change_chart, change.pk),
             queries_of(change_page, change.pk),
-            queries_of(embedded, keys[-1]),
+            queries_of(plot_data, keys[-1]),
         ]
 
     step(history([1.0] * 12), 3)
@@ -292,7 +292,7 @@ def test_levels_go_from_change_to_change_and_relative_is_to_the_first() -> None:
 def test_only_as_many_points_as_are_drawn_are_read_the_latest_ones(
     monkeypatch: pytest.MonkeyPatch, reader: Client
 ) -> None:
-    monkeypatch.setattr("codegen_app.selectors.pages.history_chart.MOST_POINTS", 3)
+    monkeypatch.setattr("codegen_app.selectors.pages.history_chart.MAX_POINTS", 3)
     series = history([float(n + 1) for n in range(5)])
     (one,) = history_chart([series.pk]).series
     assert one.columns.value == (3.0, 4.0, 5.0)
@@ -362,10 +362,10 @@ def test_baselines_and_notes_of_alerts_are_said_beside_the_history(reader: Clien
 def test_too_few_points_say_so_and_generated_ones_that_nobody_measured_them(
     reader: Client,
 ) -> None:
-    few = history([1.0] * (LEAST_POINTS - 1))
+    few = history([1.0] * (MIN_POINTS - 1))
     for address in (few.get_absolute_url(), "/series"):
         assert "nsufficient data" in reader.get(address).content.decode(), address
-    enough = history([1.0] * LEAST_POINTS, problem="enough")
+    enough = history([1.0] * MIN_POINTS, problem="enough")
     page = reader.get(enough.get_absolute_url()).content.decode()
     assert "nsufficient data" not in page
     assert "No change was found" in page
@@ -443,9 +443,9 @@ def test_what_lies_between_two_revisions_is_a_link_only_to_the_web(
     repository: str, url: str
 ) -> None:
     before = Revision(repository=repository, name="a/1")
-    assert compare_url(before, Revision(repository=repository, name="b")) == url
-    assert compare_url(before, Revision(repository="https://else.where/o/n", name="b")) == ""
-    assert compare_url(before, before) == ""
+    assert forge_diff_url(before, Revision(repository=repository, name="b")) == url
+    assert forge_diff_url(before, Revision(repository="https://else.where/o/n", name="b")) == ""
+    assert forge_diff_url(before, before) == ""
 
 
 def test_a_node_and_a_kernel_lead_to_the_histories_of_their_problem(
@@ -553,7 +553,7 @@ def test_a_badge_says_figure_change_and_whether_there_are_data_enough() -> None:
 
     def text(days: int, **fields: Any) -> str:
         Series.objects.filter(pk=series.pk).update(**fields)
-        return plots.badge(embedded(series.pk), "light", days, NOW)
+        return plots.badge(plot_data(series.pk), "light", days, NOW)
 
     assert "1.250 µs · \N{MULTIPLICATION SIGN}1.25 in 30 d" in text(30)
     assert "#a83206" in text(30)
@@ -561,12 +561,12 @@ def test_a_badge_says_figure_change_and_whether_there_are_data_enough() -> None:
     assert "#00694a" in text(30, better="higher")
     assert "insufficient data" in text(30, points=8)
     assert "n 10, 3" in text(30)
-    assert "no points" in plots.badge(embedded(make.series().pk), "dark")
+    assert "no points" in plots.badge(plot_data(make.series().pk), "dark")
 
 
 def test_a_plot_of_no_point_of_one_and_of_equal_ones_is_a_picture() -> None:
     for values in ([], [5.0], [5.0] * 3, [1e-12, 1e12], [0.0, 0.0]):
-        svg = plots.plot(embedded(history(values).pk), "light")
+        svg = plots.plot(plot_data(history(values).pk), "light")
         assert "nan" not in svg
         assert ElementTree.fromstring(svg).tag.endswith("svg")
 

@@ -17,7 +17,7 @@ from codegen_app.codelines import CHUNK
 from codegen_app.codeview import listing_chunk
 from codegen_app.models import Build, State
 from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.kernel import _view as read_before
+from codegen_app.selectors.pages.kernel import _cached_listing as read_before
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import ListingLine, ListingView, read_listing
 from codegen_app.selectors.pages.node import node_page

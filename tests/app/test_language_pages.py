@@ -12,7 +12,7 @@ from django.test import Client
 from codegen_app.forms.builds import BuildForm
 from codegen_app.models import Build, Candidate, GeneratedKernel, KernelUse, State, TuningTask
 from codegen_app.selectors import serving
-from codegen_app.selectors.languages import Tried, by_language
+from codegen_app.selectors.languages import TriedCandidate, language_rows
 from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.kernel import kernel_page
@@ -171,7 +171,7 @@ def test_candidates_of_two_compilers_meet_in_one_bucket(reader: Client) -> None:
     Candidate.objects.filter(pk=won.pk).update(state=State.DONE, result=results[1])
     Candidate.objects.filter(pk=hip.pk).update(state=State.DONE, result=results[0])
     outcomes.choose(won, results[1], [])
-    (bucket,) = serving.known([task.template_node]).buckets
+    (bucket,) = serving.node_buckets([task.template_node]).buckets
     assert bucket.toolchain == "bundled 22"
     page = node_page(task.template_node_id)
     assert [(row.language, row.ratio, row.is_clear) for row in page.languages] == [
@@ -202,14 +202,14 @@ def test_one_language_needs_no_column(reader: Client, world: World) -> None:
     assert 'id="languages"' not in html
 
 
-def tried(language: str, median: float | None, spread: float = 1.0) -> Tried:
+def tried(language: str, median: float | None, spread: float = 1.0) -> TriedCandidate:
     time = Metric(median, median - spread, median + spread, "ns", 9) if median else None
     metrics = {TIME: time} if time else {}
-    return Tried(language=language, kernel=f"{language} {median}", url="", metrics=metrics)
+    return TriedCandidate(language=language, kernel=f"{language} {median}", url="", metrics=metrics)
 
 
 def test_the_fastest_of_each_language_is_set_against_the_fastest_of_all() -> None:
-    cute, hip, other = by_language(
+    cute, hip, other = language_rows(
         [
             *(
                 (tried("HIP", 30.0), ""),
@@ -227,6 +227,6 @@ def test_the_fastest_of_each_language_is_set_against_the_fastest_of_all() -> Non
 
 
 def test_intervals_that_meet_show_no_difference() -> None:
-    _, slower = by_language([(tried("HIP", 20.0), ""), (tried("CuteDSL", 21.0), "")])
+    _, slower = language_rows([(tried("HIP", 20.0), ""), (tried("CuteDSL", 21.0), "")])
     assert slower.ratio == 1.05
     assert not slower.is_clear

@@ -16,14 +16,14 @@ from django.utils import timezone
 
 from codegen_app import codeview, timelineview
 from codegen_app.models import Build, GeneratedKernel, Modelling
-from codegen_app.selectors.modelled.beside import beside
+from codegen_app.selectors.fingerprints import kernel_fingerprint
 from codegen_app.selectors.modelled.candidates import modelled_times
-from codegen_app.selectors.modelled.timeline import MOST_LANES, MOST_SPANS
-from codegen_app.selectors.modelled.view import HEATS, view_of
+from codegen_app.selectors.modelled.comparison import compare_modelled
+from codegen_app.selectors.modelled.timeline import MAX_LANES, MAX_SPANS
+from codegen_app.selectors.modelled.view import HEAT_LEVELS, modelled_view
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.selectors.traces import kernel_trace
 from codegen_app.services import artifacts
 from codegen_app.services.modelling import keeping
 from scheduler import targets
@@ -98,9 +98,9 @@ def test_the_source_is_heated_by_where_waves_wait(reader: Client, world: World) 
     assert shown is not None
     assert sum(row.share for row in shown.lines.values()) == pytest.approx(1.0, abs=0.02)
     hottest = max(shown.lines, key=lambda number: shown.lines[number].share)
-    assert shown.lines[hottest].heat == HEATS
+    assert shown.lines[hottest].heat == HEAT_LEVELS
     html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
-    row = re.search(rf'<div class="l[^"]*heat{HEATS}[^"]*" id="L{hottest}".*?</div>', html)
+    row = re.search(rf'<div class="l[^"]*heat{HEAT_LEVELS}[^"]*" id="L{hottest}".*?</div>', html)
     assert row is not None, "a class for the colour"
     assert f"{100 * shown.lines[hottest].share:.1f}%</span>" in row[0], "and a figure beside it"
     (linear,) = [row for row in page.provenance if row.node == "linear_0"]
@@ -183,7 +183,7 @@ def test_a_report_whose_file_is_gone_says_so(reader: Client, world: World) -> No
 def long_report(count: int = 3000) -> tuple[Report, str]:
     """A kernel of so many instructions."""
     listing = modelled.listing(["s_waitcnt vmcnt(0)", "v_mov_b32 v0, v1"] * (count // 2), "f")
-    return modelled.report(listing, waves=MOST_LANES + 2), listing
+    return modelled.report(listing, waves=MAX_LANES + 2), listing
 
 
 @pytest.mark.full
@@ -194,10 +194,10 @@ def test_the_timeline_of_a_long_kernel_is_shown_a_window_at_a_time() -> None:
     at: int | None = None
     windows = 0
     while True:
-        found = view_of(report, view, 0, at).timeline
+        found = modelled_view(report, view, 0, at).timeline
         assert found is not None
         spans = [(lane.wave, one.start, one.line) for lane in found.lanes for one in lane.spans]
-        assert len(spans) <= MOST_SPANS + len(found.lanes), "with those that began before it"
+        assert len(spans) <= MAX_SPANS + len(found.lanes), "with those that began before it"
         seen.update(spans)
         windows += 1
         svg = timelineview.timeline(found)
@@ -209,11 +209,11 @@ def test_the_timeline_of_a_long_kernel_is_shown_a_window_at_a_time() -> None:
     assert windows > 10
     begun = {
         (lane.wave, span.start)
-        for lane in report.launches[0].timeline[:MOST_LANES]
+        for lane in report.launches[0].timeline[:MAX_LANES]
         for span in lane.spans
     }
     assert begun <= {(wave, start) for wave, start, _ in seen}, "none is left out"
-    back = view_of(report, view, 0, at).timeline
+    back = modelled_view(report, view, 0, at).timeline
     assert back is not None
     assert back.earlier is not None
     assert back.hidden == 2
@@ -222,7 +222,7 @@ def test_the_timeline_of_a_long_kernel_is_shown_a_window_at_a_time() -> None:
 def test_a_span_leads_to_its_line_and_says_what_it_is() -> None:
     report, listing = long_report(4)
     view = read_listing(listing, targets.find("gfx942"))
-    found = view_of(report, view).timeline
+    found = modelled_view(report, view).timeline
     assert found is not None
     svg = timelineview.timeline(found, "?a=1&b=2")
     first = view.text.split("\n").index("\ts_waitcnt vmcnt(0)") + 1
@@ -235,12 +235,12 @@ def test_a_report_without_its_listing_has_no_lines() -> None:
     """As of somebody else's kernel whose listing is another, or not there."""
     report, _ = long_report(4)
     for listing in (None, read_listing(modelled.listing(["s_nop 0"]), targets.find("gfx942"))):
-        view = view_of(report, listing)
+        view = modelled_view(report, listing)
         assert not view.by_line
         assert view.timeline is not None
         assert "<a " not in timelineview.timeline(view.timeline)
     idle = replace(report.launches[0], timeline=(), limits=(), instructions=(), loops=())
-    nothing = view_of(replace(report, launches=(idle,)), None)
+    nothing = modelled_view(replace(report, launches=(idle,)), None)
     assert (nothing.timeline, nothing.hottest, nothing.lines) == (None, (), {})
 
 
@@ -248,10 +248,10 @@ def test_text_of_a_listing_is_escaped() -> None:
     report, _ = long_report(2)
     listing = modelled.listing(["s_waitcnt <b>&", 's_nop "x"'], "f")
     view = read_listing(listing, targets.find("gfx942"))
-    found = view_of(report, view).timeline
+    found = modelled_view(report, view).timeline
     assert found is not None
     assert "<b>" not in timelineview.timeline(found)
-    assert "<b>" not in codeview.listing_chunk(view, 1, view_of(report, view))
+    assert "<b>" not in codeview.listing_chunk(view, 1, modelled_view(report, view))
 
 
 def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
@@ -260,7 +260,7 @@ def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
     keep(one, time_us=10.0)
     keep(other, time_us=14.0)
     keep(other, sizes={"s0": 999}, time_us=99.0)
-    found = beside(builds)
+    found = compare_modelled(builds)
     assert found is not None
     assert [side.sizes for side in found.sides if side] == [SIZES, SIZES], "what both have"
     groups = {group.title: {row.name: row for row in group.rows} for group in found.groups}
@@ -285,13 +285,13 @@ def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
 def test_a_side_that_was_not_modelled_has_no_figures(reader: Client, world: World) -> None:
     one, other = world.kernels
     builds = [build_of(one).pk, build_of(other).pk]
-    assert beside(builds) is None
+    assert compare_modelled(builds) is None
     assert (
         "compare-modelled"
         not in reader.get(f"/compare?build={builds[0]}&build={builds[1]}").content.decode()
     )
     keep(other)
-    found = beside(builds)
+    found = compare_modelled(builds)
     assert found is not None
     assert found.sides[0] is None
     (time,) = [row for group in found.groups for row in group.rows if row.name == "all launches"]
@@ -308,7 +308,7 @@ def test_a_pipe_that_only_one_side_uses_is_nothing_on_the_other(world: World) ->
     busy = replace(launch, pipes={Pipe.MATRIX: 0.9})
     report = replace(modelled.report(text_of(build_of(other)), sizes=SIZES), launches=(busy,))
     keeping.keep(row.build, "MI300X", SIZES, report)
-    found = beside([build_of(one).pk, build_of(other).pk])
+    found = compare_modelled([build_of(one).pk, build_of(other).pk])
     assert found is not None
     (pipes,) = [group for group in found.groups if group.title == "Pipes busy"]
     matrix = next(row for row in pipes.rows if row.name == "matrix")
@@ -352,11 +352,11 @@ def test_modelled_times_are_those_of_the_measured_device_where_there_are_any(wor
 def test_a_kept_page_is_rendered_again_once_there_is_a_report(world: World) -> None:
     """And not for each sign of life of the worker that makes it."""
     kernel = world.kernels[0]
-    before = kernel_trace(kernel.name)
+    before = kernel_fingerprint(kernel.name)
     row = keep(kernel)
-    there = kernel_trace(kernel.name)
+    there = kernel_fingerprint(kernel.name)
     assert there != before
     Modelling.objects.filter(pk=row.pk).update(heartbeat_at=timezone.now())
-    assert kernel_trace(kernel.name) == there
+    assert kernel_fingerprint(kernel.name) == there
     Modelling.objects.filter(pk=row.pk).update(state="cancelled")
-    assert kernel_trace(kernel.name) != there
+    assert kernel_fingerprint(kernel.name) != there

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app.models import Alert, AlertKind, AlertState, Change, Series
-from codegen_app.selectors.alert_feed import entries
+from codegen_app.selectors.alert_feed import feed_entries
 from codegen_app.selectors.pages.overview_changes import overview_changes
 from codegen_app.services.generated import store
 from scheduler.track.generated_label import LABEL
@@ -103,6 +103,6 @@ def test_what_was_generated_is_told_from_what_was_measured(reader: Client) -> No
         assert cells.count('class="tag generated"') == (one is made_up)
     assert 'class="tag generated"' in reader.get(f"/alerts/{made_up.pk}").content.decode()
     assert 'class="tag generated"' not in reader.get(f"/alerts/{measured.pk}").content.decode()
-    titles = {one.id: one.title for one in entries()}
+    titles = {one.id: one.title for one in feed_entries()}
     assert "(generated)" in titles[made_up.pk]
     assert "(generated)" not in titles[measured.pk]

@@ -30,12 +30,12 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.selectors.pages.alert import alert_page
-from codegen_app.selectors.pages.alerts import Narrowed, alert_list, alerts_arranged
+from codegen_app.selectors.pages.alerts import AlertFilter, alert_list, alert_table
 from codegen_app.selectors.pages.change import change_page
 from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.comparing import choosing_page
+from codegen_app.selectors.pages.compare_revisions import side_choices_page
 from codegen_app.selectors.pages.devices import devices
-from codegen_app.selectors.pages.foreign_kernels import foreign_kernel_page
+from codegen_app.selectors.pages.external_kernels import external_kernel_page
 from codegen_app.selectors.pages.glossary import glossary
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
@@ -53,9 +53,9 @@ from codegen_app.selectors.pages.run import run_page
 from codegen_app.selectors.pages.runs import run_list
 from codegen_app.selectors.pages.search import search
 from codegen_app.selectors.pages.selections import selections
-from codegen_app.selectors.pages.series import Filters, series_arranged, series_list
+from codegen_app.selectors.pages.series import Filters, series_list, series_table
 from codegen_app.selectors.pages.thresholds import thresholds_page
-from codegen_app.selectors.tables import Asked
+from codegen_app.selectors.tables import TableQuery
 from codegen_app.server import rules
 from codegen_app.views.urls import urlpatterns
 from scheduler import samples
@@ -203,10 +203,10 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (run_list, lambda world: ()),
     (run_page, lambda world: (world.run.pk,)),
     (devices, lambda world: ()),
-    (kernel_list, lambda world: (Asked(),)),
+    (kernel_list, lambda world: (TableQuery(),)),
     (packing_page, lambda world: (world.graph.pk,)),
-    (foreign_kernel_page, lambda world: (looked_at().pk,)),
-    (choosing_page, lambda world: ()),
+    (external_kernel_page, lambda world: (looked_at().pk,)),
+    (side_choices_page, lambda world: ()),
     (compare_page, lambda world: (builds_of(world), 1)),
     (search, lambda world: ("linear",)),
     (selections, lambda world: ()),
@@ -214,14 +214,14 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (op_list, lambda world: ("softmax",)),
     (series_list, lambda world: (Filters(problem=change_of(world).series.own_problem_id or 0),)),
     (
-        series_arranged,
+        series_table,
         lambda world: (
             Filters(problem=change_of(world).series.own_problem_id or 0),
-            Asked(sort="latest"),
+            TableQuery(sort="latest"),
         ),
     ),
-    (alert_list, lambda world: (Narrowed(state="all"),)),
-    (alerts_arranged, lambda world: (Narrowed(state="all"), Asked(sort="ratio"))),
+    (alert_list, lambda world: (AlertFilter(state="all"),)),
+    (alert_table, lambda world: (AlertFilter(state="all"), TableQuery(sort="ratio"))),
     (alert_page, lambda world: (alert_of().pk,)),
     (thresholds_page, lambda world: (change_of(world).series_id,)),
     (history_page, lambda world: (change_of(world).series_id,)),

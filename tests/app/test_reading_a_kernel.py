@@ -12,7 +12,7 @@ from django.urls import reverse
 from codegen_app.codeview import body_line
 from codegen_app.models import Build
 from codegen_app.selectors.pages.headers import header_page
-from codegen_app.selectors.pages.kernel import kernel_page, listing_of
+from codegen_app.selectors.pages.kernel import kernel_listing, kernel_page
 from codegen_app.services import artifacts
 from scheduler.build.sandbox_paths import HEADERS
 from tests.support.inlined import CALL, HEADER, LINE, inlined
@@ -50,7 +50,7 @@ def test_a_header_counts_its_instructions_and_knows_whether_it_is_the_one_that_w
 ) -> None:
     build = build_of(world)
     name = world.kernels[0].name
-    view = listing_of(name, build.pk)
+    view = kernel_listing(name, build.pk)
     file = next(iter(view.headers))
     page = header_page(name, build.pk, file)
     assert page.is_same is True

@@ -147,12 +147,12 @@ def test_imported_times_are_a_bucket_of_their_own(graph: Graph) -> None:
         result.build, 1000.0, problem=result.problem, environment=own, bindings=result.bindings
     )
     nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
-    known = serving.known(nodes)
+    known = serving.node_buckets(nodes)
     assert [one.imported for one in known.buckets] == [False, True], "our own come first"
     times = {
         bucket.device_name: {
             served.measured.result.median_ns
-            for served in serving.serving(known, bucket).values()
+            for served in serving.served_kernels(known, bucket).values()
             if served.measured is not None
         }
         for bucket in known.buckets

@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, InstructionUse
-from codegen_app.selectors.pages.search import Found, palette, search
-from codegen_app.selectors.searching import bounds
-from codegen_app.selectors.searching.model import Finder, Hit
+from codegen_app.selectors.pages.search import SearchResult, palette, search
+from codegen_app.selectors.search import timeouts
+from codegen_app.selectors.search.model import Finder, Hit
 from codegen_app.services import artifacts, graphs, instructions
 from scheduler import samples
 from tests.app import factories
@@ -24,7 +24,7 @@ from tests.support.queries import assert_steady, queries_of
 pytestmark = pytest.mark.django_db
 
 
-def group(found: Found, key: str) -> list[Hit]:
+def group(found: SearchResult, key: str) -> list[Hit]:
     return [hit for one in found.groups if one.key == key for hit in one.hits]
 
 
@@ -140,7 +140,7 @@ def test_a_kind_that_takes_too_long_is_said_and_holds_up_no_other(world: World) 
 
     quick = Finder("quick", "Quick", lambda query, most: [Hit("graph", query, "/")])
     before = connection.cursor().execute("SHOW statement_timeout").fetchone()
-    found = bounds.grouped((Finder("slow", "Slow", slow), quick), "x", 5, limit_ms=600_000)
+    found = timeouts.run_finders((Finder("slow", "Slow", slow), quick), "x", 5, limit_ms=600_000)
     assert limits == ["10min"]
     assert [(one.key, one.is_cut, one.count) for one in found] == [
         ("slow", True, "?"),

@@ -227,10 +227,10 @@ def test_smaller_sizes_are_buckets_of_the_same_device_and_compiler(world: World)
     for size in (8, 64, 16):
         measured(node, default(node), 1000.0, bindings={"s0": size})
     measured(node, default(node), 1000.0, MI210, bindings={"s0": 4})
-    known = serving.known(world.nodes)
+    known = serving.node_buckets(world.nodes)
     usual = known.find(f"{MI300X[0]}, gfx942, rocm 7.0, s0=64")
     assert usual is not None
-    assert [(s, size) for s, size, _ in serving.smaller(known.buckets, usual)] == [
+    assert [(s, size) for s, size, _ in serving.smaller_buckets(known.buckets, usual)] == [
         ("s0", 8),
         ("s0", 16),
     ]
@@ -257,7 +257,7 @@ class TestBundles:
     def test_a_bundle_has_what_serves_on_one_device(self, node: TemplateNode) -> None:
         one = self.select(node, 1, 16, device=MI300X)
         other = self.select(node, 2, 16, device=MI210)
-        for bucket in serving.known([node]).buckets:
+        for bucket in serving.node_buckets([node]).buckets:
             chosen = choices.of_graph(node.graph, bucket.name).generated()
             chosen = chosen.chosen[node.name].name
             assert chosen == (one if bucket.device_name == MI300X[0] else other)
@@ -270,7 +270,7 @@ class TestBundles:
     def test_smaller_sizes_have_their_own_kernel(self, node: TemplateNode) -> None:
         small = self.select(node, 1, 4)
         usual = self.select(node, 2, 16)
-        name = serving.known([node]).buckets[0].name
+        name = serving.node_buckets([node]).buckets[0].name
         made = choices.of_graph(node.graph, name).generated()
         calls = [call for call in made.calls if call.kernel == usual]
         assert calls
@@ -285,7 +285,7 @@ class TestBundles:
         assert made.chosen[node.name].name == default(node).name
         assert made.manifest().chosen_by is None
         with pytest.raises(UserError, match="select nothing for a GPU"):
-            choices.of_graph(node.graph, serving.known([node]).buckets[0].name)
+            choices.of_graph(node.graph, serving.node_buckets([node]).buckets[0].name)
 
     @pytest.mark.full
     def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
@@ -386,7 +386,9 @@ class TestBundles:
     ) -> None:
         old, usual = self.old_kernel(node, 4), self.select(node, 1, 16)
         (symbol,) = node.graph.symbols
-        name = next(b.name for b in serving.known([node]).buckets if b.bindings == {symbol: 16})
+        name = next(
+            b.name for b in serving.node_buckets([node]).buckets if b.bindings == {symbol: 16}
+        )
         twin = reader.get(f"{node.graph.get_absolute_url()}.json", {"times": name}).json()
         assert [(one["selected"], one["sizes"]) for one in twin["not_made"]][:1] == [
             (old, f"{symbol} <= 4")
@@ -401,7 +403,9 @@ class TestBundles:
         """The same kernel serves larger sizes: that another was selected is shown all the same."""
         old = self.old_kernel(node, 4)
         offer(measured(node, default(node), 900.0, bindings={next(iter(node.graph.symbols)): 16}))
-        name = next(b.name for b in serving.known([node]).buckets if 16 in b.bindings.values())
+        name = next(
+            b.name for b in serving.node_buckets([node]).buckets if 16 in b.bindings.values()
+        )
         manifest = choices.of_graph(node.graph, name).generated().manifest().to_json()
         variants = [one for call in manifest["calls"] for one in call.get("variants", ())]
         assert {one["choice"].get("not_made") for one in variants} == {old}
@@ -427,7 +431,7 @@ def test_an_exported_choice_names_its_bucket(world: World) -> None:
 
 def _gpu(world: World) -> list[serving.Bucket]:
     nodes = TemplateNode.objects.filter(graph=world.graph).select_related("problem")
-    return [bucket for bucket in serving.known(nodes).buckets if not bucket.emulated]
+    return [bucket for bucket in serving.node_buckets(nodes).buckets if not bucket.emulated]
 
 
 def test_a_past_choice_is_no_bucket(world: World) -> None:

@@ -30,8 +30,8 @@ from codegen_app.models import (
     Source,
     Withdrawal,
 )
-from codegen_app.selectors.embedded import embedded
 from codegen_app.selectors.pages.history_chart import history_chart
+from codegen_app.selectors.plot_data import plot_data
 from codegen_app.services import detection, series, tokens, tracking, withdrawals
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
@@ -179,7 +179,7 @@ def test_a_point_is_withdrawn_with_a_reason_and_taken_back_on_its_page(
     chart = history_chart([row.pk]).series[0]
     assert datum.pk not in chart.columns.id
     assert len(chart.columns.id) == chart.points == 59
-    assert "not compared: 1 withdrawn" in plots.plot(embedded(row.pk), "light")
+    assert "not compared: 1 withdrawn" in plots.plot(plot_data(row.pk), "light")
     (line,) = (one for one in rows_of(site, row) if one["withdrawn"])
     assert (line["revision"], line["withdrawn"]) == ("r30", "another tenant")
     site.post(f"{page}/restore")
@@ -201,7 +201,7 @@ def test_the_latest_figure_is_not_one_that_was_withdrawn(site: Client, ada: User
     row = work(points([100.0, 101.0, 5.0]))
     withdrawals.withdraw(Datum.objects.get(value=5.0), "a unit of its own", ada)
     assert site.get(f"/series/{row.pk}.json").json()["latest"]["value"] == 101.0
-    assert "101 ns" in plots.badge(embedded(row.pk), "light", 30)
+    assert "101 ns" in plots.badge(plot_data(row.pk), "light", 30)
 
 
 def test_programs_withdraw_and_restore(client: Client, ada: User) -> None:

@@ -21,7 +21,7 @@ from django.db import connection
 from django.test import Client
 
 from codegen_app.models import Datum, Source
-from codegen_app.selectors.comparing.comparison import compared
+from codegen_app.selectors.compare_revisions.comparison import compare_sides
 from codegen_app.services import series, tokens
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
@@ -91,7 +91,7 @@ def test_three_thousand_series_with_three_thousand(client: Client) -> None:
     query = f"before={BEFORE}&after={AFTER}"
     headers = {"Authorization": f"Bearer {token}"}
     for what, ask in (
-        ("read and compared", lambda: compared(BEFORE, AFTER)),
+        ("read and compared", lambda: compare_sides(BEFORE, AFTER)),
         ("page", lambda: client.get(f"/compare/revisions?{query}")),
         ("Markdown", lambda: client.get(f"/compare/revisions.md?{query}")),
         ("API, 1,000 rows", lambda: client.get(f"/api/v1/compare?{query}", headers=headers)),
@@ -105,5 +105,5 @@ def test_three_thousand_series_with_three_thousand(client: Client) -> None:
             cpu.append(time.process_time() - used)
         assert getattr(answer, "status_code", 200) == 200
         timed(what, tries, cpu)
-    counts = compared(BEFORE, AFTER).counts
+    counts = compare_sides(BEFORE, AFTER).counts
     assert counts["slower"] == SERIES / 10, counts

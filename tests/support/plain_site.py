@@ -14,7 +14,7 @@ _PLAIN = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 settings.STORAGES = {**settings.STORAGES, "staticfiles": _PLAIN}
 django.setup()  # which addresses take files is asked of the application's own
 
-from codegen_app.views.ranges import Part  # noqa: E402 - needs the settings
+from codegen_app.views.ranges import FilePart  # noqa: E402 - needs the settings
 
 
 def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -28,7 +28,7 @@ def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[
             return answer
         return [bytes(8 << 20)]
     if path == "/part":
-        part = Part(io.BytesIO(bytes(range(256)) * 4096), 300, 1_000_000)
+        part = FilePart(io.BytesIO(bytes(range(256)) * 4096), 300, 1_000_000)
         start("206 Partial Content", [("Content-Length", str(1_000_000 - 300))])
         rest: Iterable[bytes] = environ["wsgi.file_wrapper"](part)
         return rest

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import codegen_app
 from codegen_app.selectors.tables import (
-    Asked,
-    AskedError,
     Column,
     Kind,
-    arranged,
+    TableQuery,
+    TableQueryError,
     asked,
-    table,
-    tsv,
+    build_table,
+    filter_and_sort,
+    format_tsv,
 )
 
 
@@ -44,7 +44,7 @@ ROWS = (
 
 
 def names(sort: str = "", text: str = "") -> list[str]:
-    return [row.name for row in arranged(COLUMNS, ROWS, asked(COLUMNS, sort, text, ()))]
+    return [row.name for row in filter_and_sort(COLUMNS, ROWS, asked(COLUMNS, sort, text, ()))]
 
 
 @pytest.mark.parametrize(
@@ -95,37 +95,40 @@ def test_rows_are_filtered_by_words_and_by_any_column(text: str, expected: list[
     ],
 )
 def test_what_is_none_of_the_columns_is_said(given_: dict[str, object], said: str) -> None:
-    with pytest.raises(AskedError, match=said):
+    with pytest.raises(TableQueryError, match=said):
         asked(COLUMNS, **{"sort": "", "text": "", "chosen": (), **given_})  # type: ignore[arg-type]
 
 
 def test_a_blank_of_a_value_is_named_by_a_stroke() -> None:
     rows = [Row("compile error", 1.0), Row("compile", 2.0)]
-    found = arranged(COLUMNS, rows, asked(COLUMNS, "", "name==Compile_Error", ()))
+    found = filter_and_sort(COLUMNS, rows, asked(COLUMNS, "", "name==Compile_Error", ()))
     assert found == rows[:1]
 
 
 def test_columns_are_chosen_in_the_tables_order_and_pages_count_what_matches() -> None:
-    usual = table("kernels", COLUMNS, ROWS, Asked(), page=2)
+    usual = build_table("kernels", COLUMNS, ROWS, TableQuery(), page=2)
     assert [column.key for column in usual.chosen] == ["name", "time"]
     asks = asked(COLUMNS, "time", "mm", ["waves", "name"])
-    shown = table("kernels", COLUMNS, ROWS, asks, page=2)
+    shown = build_table("kernels", COLUMNS, ROWS, asks, page=2)
     assert [column.key for column in shown.chosen] == ["name", "waves"]
     assert (shown.total, shown.matching, shown.next, shown.previous) == (5, 3, 2, None)
-    last = table("kernels", COLUMNS, ROWS, Asked(start=4), page=2)
+    last = build_table("kernels", COLUMNS, ROWS, TableQuery(start=4), page=2)
     assert (len(last.rows), last.next, last.previous) == (1, None, 2)
 
 
 def test_a_column_that_no_row_has_anything_of_gives_way_unless_it_is_asked_for() -> None:
     sparse = (*COLUMNS, Column[Row]("spare", "Spare", lambda _: None, sparse=True))
-    assert [one.key for one in table("t", sparse, ROWS, Asked()).chosen] == ["name", "time"]
+    assert [one.key for one in build_table("t", sparse, ROWS, TableQuery()).chosen] == [
+        "name",
+        "time",
+    ]
     asks = asked(sparse, "", "", ["name", "spare"])
-    assert [one.key for one in table("t", sparse, ROWS, asks).chosen] == ["name", "spare"]
+    assert [one.key for one in build_table("t", sparse, ROWS, asks).chosen] == ["name", "spare"]
 
 
 def test_tsv_has_every_row_that_matches_and_no_cell_breaks_a_line() -> None:
     rows = [Row("a\tb\nc", 1234567.0), Row("d", None), Row("e", 1 / 3)]
-    lines = tsv(table("t", COLUMNS, rows, Asked(), page=1)).split("\n")
+    lines = format_tsv(build_table("t", COLUMNS, rows, TableQuery(), page=1)).split("\n")
     assert lines == ["Kernel\tTime [µs]", "a b c\t1234567.0", "d\t", f"e\t{1 / 3}", ""]
 
 
@@ -136,7 +139,7 @@ def test_tsv_has_every_row_that_matches_and_no_cell_breaks_a_line() -> None:
 @example("\uff1d1", 0.0)
 def test_no_cell_of_a_table_is_a_formula_to_a_spreadsheet(name: str, time: float) -> None:
     """Read back as spreadsheets do, by quotes: texts begin harmlessly, numbers stay numbers."""
-    text = tsv(table("t", COLUMNS, [Row(name, time)], Asked(), page=1))
+    text = format_tsv(build_table("t", COLUMNS, [Row(name, time)], TableQuery(), page=1))
     _, (cell, number) = csv.reader(io.StringIO(text), "excel-tab")
     assert cell[:1] not in tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
     assert cell.removeprefix("'") == re.sub(r"\s", " ", name).removeprefix("'")
@@ -156,7 +159,7 @@ def test_every_export_of_rows_goes_through_one_writer() -> None:
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), max_size=30))
 def test_sorting_keeps_every_row_once(times: list[float | None]) -> None:
     rows = [Row(str(at), time) for at, time in enumerate(times)]
-    down = arranged(COLUMNS, rows, asked(COLUMNS, "-time", "", ()))
+    down = filter_and_sort(COLUMNS, rows, asked(COLUMNS, "-time", "", ()))
     valued = [row.time for row in down if row.time is not None]
     assert valued == sorted(valued, reverse=True)
     assert sorted(row.name for row in down) == sorted(row.name for row in rows)
@@ -165,6 +168,6 @@ def test_sorting_keeps_every_row_once(times: list[float | None]) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_either_a_filter_or_an_error_with_words(text: str) -> None:
     try:
-        arranged(COLUMNS, ROWS, asked(COLUMNS, "", text, ()))
-    except AskedError as error:
+        filter_and_sort(COLUMNS, ROWS, asked(COLUMNS, "", text, ()))
+    except TableQueryError as error:
         assert str(error)

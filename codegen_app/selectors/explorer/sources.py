@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from codegen_app.selectors.explorer.make import LANGUAGE, Config, Source
+from codegen_app.selectors.explorer.builder import LANGUAGE, Config, ExplorerSource
 from codegen_app.selectors.explorer.model import EMULATED, MEASURED, MODELLED, Trial
 from codegen_app.selectors.measured_row import MeasuredRow
 from codegen_app.selectors.modelled.candidates import ModelledTime
@@ -19,7 +19,7 @@ _OFFERED = "the order in which the generator offers candidates (0 is the default
 _OF_RUN = "the order in which the run tried candidates"
 
 
-def of_node(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Source:
+def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> ExplorerSource:
     """The candidates of a node that are shown; ``times`` says whether measured ones, in the page's
     bucket, or modelled ones."""
     bucket = page.bucket
@@ -33,16 +33,16 @@ def of_node(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Source:
     else:
         where, sizes = "", {}
     several = len({row.language for row in rows}) > 1
-    return Source(
-        trials=[_of_candidate(row, times) for row in rows],
-        configs=[_config(row.config, row.language, several=several) for row in rows],
+    return ExplorerSource(
+        trials=[_candidate_trial(row, times) for row in rows],
+        configs=[_with_language(row.config, row.language, several=several) for row in rows],
         node=page.name,
         problem=page.problem,
         times=times,
         where=where,
         sizes=sizes,
         ordered_by=_OFFERED if times == MODELLED else _OF_NODE,
-        key=_key(candidate_columns.parameter_key),
+        key=_column_key(candidate_columns.parameter_key),
         others={
             str(CandidateState.REJECTED): [
                 config for one in page.rejected for config in one.configs if config
@@ -52,7 +52,7 @@ def of_node(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Source:
     )
 
 
-def _of_candidate(row: CandidateRow, times: str) -> Trial:
+def _candidate_trial(row: CandidateRow, times: str) -> Trial:
     modelled, timing, failure = row.modelled, row.timing, row.failure
     plain = Trial(
         row=row.position,
@@ -66,11 +66,11 @@ def _of_candidate(row: CandidateRow, times: str) -> Trial:
         best=row.selected,
     )
     if times == MODELLED:
-        return _modelled(plain, modelled)
-    return plain if timing is None else _measured(plain, timing)
+        return _with_modelled_time(plain, modelled)
+    return plain if timing is None else _with_measured_time(plain, timing)
 
 
-def _modelled(plain: Trial, time: ModelledTime | None) -> Trial:
+def _with_modelled_time(plain: Trial, time: ModelledTime | None) -> Trial:
     """In the order of the offer, and none that was measured: those times are of something else."""
     state = CandidateState.NOT_MODELLED if time is None else CandidateState.MODELLED
     plain = replace(plain, state=str(state), stage="", reason="", order=plain.row)
@@ -79,7 +79,7 @@ def _modelled(plain: Trial, time: ModelledTime | None) -> Trial:
     return replace(plain, time_us=time.time_us, low_us=time.low_us, high_us=time.high_us)
 
 
-def of_run(page: RunPage, rows: Sequence[LedgerRow], node: str) -> Source | None:
+def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerSource | None:
     """The candidates of a run for one problem, that of ``node``: without it, or where it has none,
     of the one with the most that have a time; None where there is no candidate."""
     nodes = _nodes(rows)
@@ -94,16 +94,16 @@ def of_run(page: RunPage, rows: Sequence[LedgerRow], node: str) -> Source | None
     for row in own:
         if not row.kernel:
             without.setdefault(row.outcome, []).append(row.config)
-    return Source(
-        trials=[_of_ledger(row, page.kind) for row in tried],
-        configs=[_config(row.config, row.language, several=several) for row in tried],
+    return ExplorerSource(
+        trials=[_ledger_trial(row, page.kind) for row in tried],
+        configs=[_with_language(row.config, row.language, several=several) for row in tried],
         node=node,
         problem=own[0].problem,
         times=page.kind or MEASURED,
         where=f"{run.imported or run.device} ({run.target})",
         sizes=run.bindings,
         ordered_by=_OF_RUN,
-        key=_key(ledger_columns.parameter_key),
+        key=_column_key(ledger_columns.parameter_key),
         others=without,
         nodes=tuple(nodes),
         modelled_where=page.modelled_device,
@@ -119,7 +119,7 @@ def _nodes(rows: Iterable[LedgerRow]) -> list[str]:
     return sorted(counts, key=lambda name: -counts[name])
 
 
-def _of_ledger(row: LedgerRow, kind: str) -> Trial:
+def _ledger_trial(row: LedgerRow, kind: str) -> Trial:
     plain = Trial(
         row=row.id,
         kernel=row.kernel,
@@ -137,10 +137,10 @@ def _of_ledger(row: LedgerRow, kind: str) -> Trial:
             return plain
         band = row.modelled.time_ns
         return replace(plain, time_us=_us(band.mid), low_us=_us(band.low), high_us=_us(band.high))
-    return _measured(plain, row)
+    return _with_measured_time(plain, row)
 
 
-def _measured(plain: Trial, row: MeasuredRow) -> Trial:
+def _with_measured_time(plain: Trial, row: MeasuredRow) -> Trial:
     """With the median, if there is one."""
     low, high = _us(row.low_ns), _us(row.high_ns)
     return replace(plain, time_us=_us(row.median_ns), low_us=low, high_us=high, n=row.n)
@@ -150,11 +150,11 @@ def _us(ns: float | None) -> float | None:
     return None if ns is None else ns / 1000
 
 
-def _config(config: Config, language: str, *, several: bool) -> Config:
+def _with_language(config: Config, language: str, *, several: bool) -> Config:
     """With the language, where there are several, as if it were a parameter."""
     return {**config, LANGUAGE: language} if several else config
 
 
-def _key(of: Callable[[str], str]) -> Callable[[str], str]:
+def _column_key(of: Callable[[str], str]) -> Callable[[str], str]:
     """What addresses call a parameter's column; the language has one of its own."""
     return lambda name: LANGUAGE if name == LANGUAGE else of(name)

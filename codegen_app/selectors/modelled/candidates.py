@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from codegen_app.models import Candidate, State
-from codegen_app.selectors.modelled.rows import rows_of_builds
+from codegen_app.selectors.modelled.rows import modelled_rows_of_builds
 from scheduler.cycles.report import VERSION
 from scheduler.errors import UserError
 from scheduler.targets.modelled import DEVICE_PREFIX
@@ -22,7 +22,7 @@ from scheduler.tuning.modelled_time import from_json
 
 
 @dataclass(frozen=True)
-class ModelledAt:
+class BoardSizes:
     """Of which board and sizes modelled times are: those of two are never set beside each other."""
 
     target: str
@@ -65,7 +65,7 @@ def modelled_times(
     device: str = "",
     sizes: Mapping[str, int] | None = None,
     problem: int | None = None,
-) -> tuple[ModelledAt | None, dict[int, ModelledTime]]:
+) -> tuple[BoardSizes | None, dict[int, ModelledTime]]:
     """Of kernels by key, with their builds (2 queries): where the times are of, and the times; of
     tuning runs those of the ``problem``, by key.
 
@@ -73,7 +73,7 @@ def modelled_times(
     these sizes (where measured times are of), else where most of the kernels were modelled.
     """
     groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
-    for one in (*_reports(builds), *_figures_of_runs(builds, problem)):
+    for one in (*_report_figures(builds), *_run_figures(builds, problem)):
         groups[one.target, one.board, one.sizes].setdefault(one.kernel, one.time)
     if not groups:
         return None, {}
@@ -85,22 +85,22 @@ def modelled_times(
         return of_target == target, board in device, same, len(groups[key])
 
     best = max(sorted(groups), key=nearness)
-    return ModelledAt(best[0], best[1], json.loads(best[2])), groups[best]
+    return BoardSizes(best[0], best[1], json.loads(best[2])), groups[best]
 
 
-def _reports(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
+def _report_figures(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
     """The newest first."""
     kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
-    for row in rows_of_builds(kernel_of):
+    for row in modelled_rows_of_builds(kernel_of):
         if row.low_us is None or row.time_us is None or row.high_us is None:
             continue
         time = ModelledTime(
             row.low_us, row.time_us, row.high_us, row.sentence, row.unknown, row.url
         )
-        yield _Figure(kernel_of[row.build], row.target, row.board, _key(row.sizes), time)
+        yield _Figure(kernel_of[row.build], row.target, row.board, _sizes_key(row.sizes), time)
 
 
-def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
+def _run_figures(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
     """Of code that was not built again since; the newest first."""
     rows = Candidate.objects.filter(
         kernel__in=kernels,
@@ -124,8 +124,8 @@ def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[
             unknown=found.unknown,
             url=run.get_absolute_url(),
         )
-        yield _Figure(row.kernel_id, run.target, found.board, _key(sizes), time)
+        yield _Figure(row.kernel_id, run.target, found.board, _sizes_key(sizes), time)
 
 
-def _key(sizes: Mapping[str, int]) -> str:
+def _sizes_key(sizes: Mapping[str, int]) -> str:
     return json.dumps(sizes, sort_keys=True)

@@ -47,20 +47,22 @@ class ModelledRow:
         return self.state == State.DONE and not self.is_stale
 
 
-def rows_of(kernel: int) -> tuple[ModelledRow, ...]:
+def modelled_rows(kernel: int) -> tuple[ModelledRow, ...]:
     """What was modelled of a kernel, or is asked for, by target and board (1 query)."""
     rows = _current().filter(build__kernel=kernel)
-    return tuple(map(_row, rows.order_by("build__target", "board", "-finished_at", "-pk")[:_MOST]))
+    return tuple(
+        map(_row, rows.order_by("build__target", "board", "-finished_at", "-pk")[:_MAX_ROWS])
+    )
 
 
-def rows_of_builds(builds: Collection[int]) -> tuple[ModelledRow, ...]:
+def modelled_rows_of_builds(builds: Collection[int]) -> tuple[ModelledRow, ...]:
     """What there is of these builds, the newest first (1 query)."""
     rows = _current().filter(build__in=builds, state=State.DONE)
     found = map(_row, rows.order_by("-finished_at", "-pk"))
     return tuple(row for row in found if row.is_shown)
 
 
-def report_of(row: int, build: int | None = None) -> Report | None:
+def load_report(row: int, build: int | None = None) -> Report | None:
     """The report of a row, if it is of that build (1 query); None where there is none, or its file
     is missing."""
     rows = Modelling.objects.filter(pk=row, version=VERSION, state=State.DONE)
@@ -83,7 +85,7 @@ def _read(path: str, digest: str) -> Report:
     return report_json.read(files.read(path, digest))
 
 
-_MOST = 200
+_MAX_ROWS = 200
 
 
 def _current() -> QuerySet[Modelling]:

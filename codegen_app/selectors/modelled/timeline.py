@@ -8,9 +8,9 @@ from typing import Protocol
 
 from scheduler.cycles.report import LaunchReport, Pipe
 
-MOST_SPANS = 700
-MOST_LANES = 8
-ROWS = (*(pipe.value for pipe in Pipe), "waiting")
+MAX_SPANS = 700
+MAX_LANES = 8
+LANE_ROWS = (*(pipe.value for pipe in Pipe), "waiting")
 
 
 class Instruction(Protocol):
@@ -66,21 +66,21 @@ class Timeline:
     @property
     def rows(self) -> Mapping[str, str]:
         """What is drawn in each lane from its top, as pages call it."""
-        return {row: "LDS" if row == Pipe.LDS else row for row in ROWS}
+        return {row: "LDS" if row == Pipe.LDS else row for row in LANE_ROWS}
 
 
-def timeline_of(
+def timeline_window(
     of: LaunchReport, instructions: Mapping[int, Instruction], at: int | None = None
 ) -> Timeline | None:
     """The window that begins with cycle ``at``; None where no wave was recorded."""
-    lanes = of.timeline[:MOST_LANES]
+    lanes = of.timeline[:MAX_LANES]
     starts = sorted(span.start for lane in lanes for span in lane.spans)
     if not starts:
         return None
     first, last = starts[0], max(span.end for lane in lanes for span in lane.spans)
     start = first if at is None else min(max(at, first), starts[-1])
     here = [one for one in starts if one >= start]
-    end = here[MOST_SPANS] if len(here) > MOST_SPANS else last
+    end = here[MAX_SPANS] if len(here) > MAX_SPANS else last
     end = max(end, start + 1)
     before = [one for one in starts if one < start]
     return Timeline(
@@ -88,7 +88,7 @@ def timeline_of(
         end=end,
         first=first,
         last=last,
-        earlier=before[max(0, len(before) - MOST_SPANS)] if before else None,
+        earlier=before[max(0, len(before) - MAX_SPANS)] if before else None,
         later=end if end < last else None,
         lanes=tuple(
             LaneRow(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from codegen_app.selectors.modelled.timeline import Timeline, timeline_of
+from codegen_app.selectors.modelled.timeline import Timeline, timeline_window
 from codegen_app.selectors.pages.listing import ListingView
 from scheduler.cycles.report import (
     Band,
@@ -23,9 +23,9 @@ from scheduler.cycles.report import (
     StallReason,
 )
 
-HEATS = 5
-MOST_HOT = 12
-BETWEEN = "launch"  # from one launch to the next: no part of the launch's own time
+HEAT_LEVELS = 5
+MAX_HOT = 12
+LAUNCH_LIMIT = "launch"  # from one launch to the next: no part of the launch's own time
 _LEAST_SHARE = 0.0005  # a share that one digit after the point can say
 
 
@@ -148,7 +148,7 @@ class ModelledView:
     def hottest(self) -> tuple[InstructionRow, ...]:
         """Where waves wait most."""
         rows = sorted(self.instructions, key=lambda row: -row.stall)
-        return tuple(row for row in rows[:MOST_HOT] if row.stall > 0)
+        return tuple(row for row in rows[:MAX_HOT] if row.stall > 0)
 
     @property
     def where(self) -> str:
@@ -162,7 +162,7 @@ class ModelledView:
         return sum(row.share for number, row in self.lines.items() if number in numbers)
 
 
-def view_of(
+def modelled_view(
     report: Report, listing: ListingView | None, launch: int = 0, at: int | None = None
 ) -> ModelledView:
     """What is shown of a report: the launch of that number (from 1), the longest without one or
@@ -171,7 +171,7 @@ def view_of(
     longest = max(rows, key=lambda row: row.time_us.mid)
     shown = rows[launch - 1] if 0 < launch <= len(rows) else longest
     of = report.launches[shown.number - 1]
-    places = _places(listing, of)
+    places = _listing_lines(listing, of)
     instructions = _instructions(of, listing, places)
     return ModelledView(
         target=report.target,
@@ -189,8 +189,8 @@ def view_of(
         rounds=of.rounds,
         tail=of.tail,
         cycles=of.cycles,
-        pipes=shares(of.pipes),
-        waits=shares(of.waits),
+        pipes=share_rows(of.pipes),
+        waits=share_rows(of.waits),
         limits=_limits(of),
         sharing=of.sharing,
         loops=tuple(
@@ -206,19 +206,21 @@ def view_of(
         notes=of.notes,
         instructions=instructions,
         lines=_lines(instructions),
-        timeline=timeline_of(of, {row.index: row for row in instructions}, at),
+        timeline=timeline_window(of, {row.index: row for row in instructions}, at),
     )
 
 
-def title(of: StrEnum) -> str:
+def display_name(of: StrEnum) -> str:
     """What pages call a pipe or a reason to wait."""
     return "LDS" if of is Pipe.LDS else of.value
 
 
-def shares(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
+def share_rows(of: Mapping[Pipe, float] | Mapping[StallReason, float]) -> tuple[ShareRow, ...]:
     """The largest first; those that are nothing at all are left out."""
     rows = sorted(of.items(), key=lambda pair: -pair[1])
-    return tuple(ShareRow(title(name), share) for name, share in rows if share >= _LEAST_SHARE)
+    return tuple(
+        ShareRow(display_name(name), share) for name, share in rows if share >= _LEAST_SHARE
+    )
 
 
 def _launch_rows(report: Report) -> tuple[LaunchRow, ...]:
@@ -238,7 +240,7 @@ def _launch_rows(report: Report) -> tuple[LaunchRow, ...]:
 
 
 def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
-    within = [limit.time_us.mid for limit in of.limits if limit.name != BETWEEN]
+    within = [limit.time_us.mid for limit in of.limits if limit.name != LAUNCH_LIMIT]
     largest = max(within, default=0.0)
     rows = sorted(of.limits, key=lambda limit: -limit.time_us.mid)
     return tuple(
@@ -246,14 +248,14 @@ def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
             name=limit.name,
             time_us=limit.time_us,
             of_time=limit.time_us.mid / of.time_us.mid if of.time_us.mid else 0.0,
-            is_largest=limit.name != BETWEEN and limit.time_us.mid == largest,
+            is_largest=limit.name != LAUNCH_LIMIT and limit.time_us.mid == largest,
             detail=limit.detail,
         )
         for limit in rows
     )
 
 
-def _places(listing: ListingView | None, of: LaunchReport) -> dict[int, int]:
+def _listing_lines(listing: ListingView | None, of: LaunchReport) -> dict[int, int]:
     """The line of each instruction of the function, by its index; none where the listing is
     another's."""
     rows = listing.functions if listing else ()
@@ -321,4 +323,4 @@ def _lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
 
 def _heat(share: float, most: float) -> int:
     """By the part of what the hottest line has."""
-    return min(HEATS, 1 + int(HEATS * share / most))
+    return min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * share / most))

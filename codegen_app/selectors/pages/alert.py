@@ -19,26 +19,26 @@ from codegen_app.models import (
     EventKind,
     Relation,
 )
-from codegen_app.selectors.alerting import (
+from codegen_app.selectors.alert_rows import (
     AlertRow,
-    Folded,
+    FoldedAlert,
     alert_rows,
     triagers,
 )
-from codegen_app.selectors.comparing.address import compare_url, of_name
-from codegen_app.selectors.pages.alert_why import Why, why
-from codegen_app.selectors.tracked import (
-    Moved,
+from codegen_app.selectors.compare_revisions.address import comparison_url, revision_text
+from codegen_app.selectors.pages.alert_causes import CauseGroup, group_causes
+from codegen_app.selectors.series_summary import (
+    ChangeSummary,
     SeriesHead,
-    head_of,
-    moved_of,
+    change_summary,
+    series_head,
     source_url,
 )
-from codegen_app.selectors.tracked import compare_url as diff_url
+from codegen_app.selectors.series_summary import forge_diff_url as diff_url
 
-PAGE = 100
-MOST_EVENTS = 500
-_ABOVE = {
+PAGE_SIZE = 100
+MAX_EVENTS = 500
+_RELATION_TEXTS = {
     Relation.DUPLICATE: "this alert is a duplicate of it",
     Relation.DOWNSTREAM: "this alert is downstream of it",
 }
@@ -50,7 +50,7 @@ class ChangeRow:
     """A change of the alert: what moved, and what is known of it beside what the reasons say of
     all that have its cause."""
 
-    moved: Moved
+    moved: ChangeSummary
     series: SeriesHead
     rule: str
     besides: tuple[str, ...]
@@ -72,7 +72,7 @@ class EventRow:
 
 
 @dataclass(frozen=True)
-class Other:
+class LinkedAlert:
     """Another alert: one that this is linked to, one that is linked to this, through others too, or
     one of the same revision. ``relation`` says which, of that other."""
 
@@ -98,7 +98,7 @@ class AlertPage:
     source_url: str
     diff_url: str
     compare_url: str
-    why: tuple[Why, ...]
+    why: tuple[CauseGroup, ...]
     series: SeriesHead | None
     last_point_at: datetime | None
     silent: timedelta | None
@@ -106,12 +106,12 @@ class AlertPage:
     start: int
     more: bool
     events: tuple[EventRow, ...]
-    others: tuple[Other, ...]
+    others: tuple[LinkedAlert, ...]
 
     @property
     def previous(self) -> int | None:
         """Where the page of changes before this one begins."""
-        return max(0, self.start - PAGE) if self.start else None
+        return max(0, self.start - PAGE_SIZE) if self.start else None
 
     @property
     def has_besides(self) -> bool:
@@ -132,10 +132,10 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
     changes = list(
         Change.objects.filter(alert=pk, withdrawn_at=None)
         .select_related("series", "revision", "previous", "alert")
-        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE + 1]
+        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE_SIZE + 1]
     )
     first = changes[0] if changes else None
-    reasons, besides = why(changes[:PAGE])
+    reasons, besides = group_causes(changes[:PAGE_SIZE])
     row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
@@ -143,33 +143,33 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         repository=alert.revision.repository if alert.revision else "",
         source_url=source_url(alert.revision) if alert.revision else "",
         diff_url=diff_url(first.previous, first.revision) if first and first.previous else "",
-        compare_url=_compared(first) if first else "",
+        compare_url=_comparison_url(first) if first else "",
         why=reasons,
-        series=head_of(series) if series else None,
+        series=series_head(series) if series else None,
         last_point_at=series.last_at if series else None,
         silent=alert.created_at - series.last_at if series and series.last_at else None,
-        changes=tuple(_change(one, besides.get(one.pk, ())) for one in changes[:PAGE]),
+        changes=tuple(_change(one, besides.get(one.pk, ())) for one in changes[:PAGE_SIZE]),
         start=start,
-        more=len(changes) > PAGE,
+        more=len(changes) > PAGE_SIZE,
         events=_events(alert),
-        others=_others(alert, row.folded),
+        others=_linked_alerts(alert, row.folded),
     )
 
 
 def _change(row: Change, besides: tuple[str, ...]) -> ChangeRow:
     return ChangeRow(
-        moved=moved_of(row, row.series.unit),
-        series=head_of(row.series),
+        moved=change_summary(row, row.series.unit),
+        series=series_head(row.series),
         rule=row.rule,
         besides=besides,
         explained=row.explained_at is not None,
     )
 
 
-def _compared(change: Change) -> str:
+def _comparison_url(change: Change) -> str:
     """Both revisions over all series; "" where either has no name, or there is no earlier one."""
-    names = [of_name(one.name) for one in (change.previous, change.revision) if one]
-    return compare_url(*names) if len(names) == 2 and all(names) else ""
+    names = [revision_text(one.name) for one in (change.previous, change.revision) if one]
+    return comparison_url(*names) if len(names) == 2 and all(names) else ""
 
 
 def _events(alert: Alert) -> tuple[EventRow, ...]:
@@ -177,7 +177,7 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
     rows = list(
         AlertEvent.objects.filter(alert=alert)
         .select_related("by", "undone_by", "undoes")
-        .order_by("-pk")[:MOST_EVENTS]
+        .order_by("-pk")[:MAX_EVENTS]
     )
     named = {
         key for row in rows for side in (row.before, row.after) if (key := side.get("assignee"))
@@ -195,7 +195,7 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
                 at=row.at,
                 by=row.by.get_username() if row.by else "",
                 kind=row.kind,
-                what=_what(row, names),
+                what=_event_text(row, names),
                 note=row.note,
                 undone=undone,
                 act=row.act if open_to_undo and latest else None,
@@ -206,10 +206,12 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
     return tuple(reversed(found))
 
 
-def _what(row: AlertEvent, names: Mapping[int, str]) -> str:
+def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
     """What changed, in words."""
     if row.kind == EventKind.UNDO:
-        return f"took back: {_what(row.undoes, names)}" if row.undoes else "took something back"
+        return (
+            f"took back: {_event_text(row.undoes, names)}" if row.undoes else "took something back"
+        )
     before, after = row.before, row.after
     if row.kind == EventKind.STATE:
         states = dict(AlertState.choices)
@@ -224,29 +226,29 @@ def _what(row: AlertEvent, names: Mapping[int, str]) -> str:
     return str(row.get_kind_display())
 
 
-def _others(alert: Alert, folded: Sequence[Folded]) -> tuple[Other, ...]:
+def _linked_alerts(alert: Alert, folded: Sequence[FoldedAlert]) -> tuple[LinkedAlert, ...]:
     """What it is linked to, what is linked to it, and other alerts of its revision, each once (1
     query)."""
     siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
-    found = {one.id: _under(one, alert.pk) for one in folded}
+    found = {one.id: _folded_alert(one, alert.pk) for one in folded}
     for relation in Relation:
         above: Alert | None = getattr(alert, relation.value)
         if above is not None:
-            found[above.pk] = _other(above, _ABOVE[relation])
+            found[above.pk] = _linked_alert(above, _RELATION_TEXTS[relation])
     for row in siblings.select_related("revision", "series").order_by("pk"):
-        found.setdefault(row.pk, _other(row, "of the same revision"))
+        found.setdefault(row.pk, _linked_alert(row, "of the same revision"))
     return tuple(found.values())
 
 
-def _under(one: Folded, pk: int) -> Other:
+def _folded_alert(one: FoldedAlert, pk: int) -> LinkedAlert:
     to = "this" if one.to == pk else f"#{one.to}"
     title, relation = f"#{one.id} {one.title}", f"{one.relation} {to}"
-    return Other(
+    return LinkedAlert(
         one.id, one.url, title, relation, one.state, one.state_label, generated=one.generated
     )
 
 
-def _other(row: Alert, relation: str) -> Other:
+def _linked_alert(row: Alert, relation: str) -> LinkedAlert:
     url, label = row.get_absolute_url(), row.get_state_display()
     title = f"#{row.pk} {row}"
-    return Other(row.pk, url, title, relation, row.state, label, generated=row.is_generated)
+    return LinkedAlert(row.pk, url, title, relation, row.state, label, generated=row.is_generated)

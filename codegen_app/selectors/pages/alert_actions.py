@@ -19,17 +19,17 @@ from codegen_app.models import (
     Remeasurement,
 )
 from codegen_app.selectors.remeasurable import (
-    MOST_SERIES,
+    MAX_SERIES,
+    blocked_reason,
     changes_of,
     device_models,
-    kept,
-    obstacle,
     own_series,
+    points_with_builds,
 )
 from scheduler.stats.intervals import Bounds, bounds_of
 from scheduler.track.ratios import MIN_RATIO_SAMPLES, medians, ratios
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PointRow:
 
 
 @dataclass(frozen=True)
-class AgainRow:
+class RemeasurementRow:
     """Both sides of a change, measured in turns. ``ratio`` is after by before in that one
     environment with its 95% interval; None where too few samples say it."""
 
@@ -117,7 +117,7 @@ class AlertActions:
     again: Offer
     senders: Offer
     runs: tuple[RunRow, ...]
-    measured: tuple[AgainRow, ...]
+    measured: tuple[RemeasurementRow, ...]
     requests: tuple[RequestRow, ...]
     open_requests: int
     is_open: bool
@@ -129,14 +129,14 @@ def alert_actions(pk: int) -> AlertActions:
     changes = changes_of(alert)
     own = own_series(alert, changes)
     runs = _runs(alert)
-    measured = _measured(alert)
+    measured = _remeasurement_rows(alert)
     requests = _requests(alert)
     return AlertActions(
         alert_id=pk,
         title=str(alert),
         retune=Offer(len(own), () if own else ("none of its series is measured here",)),
-        again=_again(changes),
-        senders=_senders(alert, changes),
+        again=_remeasurement_offer(changes),
+        senders=_senders_offer(alert, changes),
         runs=runs,
         measured=measured,
         requests=requests,
@@ -146,10 +146,10 @@ def alert_actions(pk: int) -> AlertActions:
     )
 
 
-def _again(changes: Sequence[Change]) -> Offer:
+def _remeasurement_offer(changes: Sequence[Change]) -> Offer:
     """Which of our own can be measured again here (2 queries)."""
-    own = [one for one in changes[:MOST_SERIES] if one.series.own_problem_id is not None]
-    spans = kept([one.series_id for one in own]).order_by().values("series")
+    own = [one for one in changes[:MAX_SERIES] if one.series.own_problem_id is not None]
+    spans = points_with_builds([one.series_id for one in own]).order_by().values("series")
     ends = {
         row["series"]: (row["first"], row["last"])
         for row in spans.annotate(first=Min("at"), last=Max("at"))
@@ -159,11 +159,11 @@ def _again(changes: Sequence[Change]) -> Offer:
     for one in own:
         first, last = ends.get(one.series_id, (None, None))
         before, after = first is not None and first < one.at, last is not None and last >= one.at
-        obstacles.append(obstacle(one.series, before, after, models))
+        obstacles.append(blocked_reason(one.series, before, after, models))
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
 
 
-def _senders(alert: Alert, changes: Iterable[Change]) -> Offer:
+def _senders_offer(alert: Alert, changes: Iterable[Change]) -> Offer:
     """Which are sent by others, who can be asked."""
     found = {one.series_id: one.series for one in changes}
     if alert.series is not None:
@@ -178,20 +178,20 @@ def _runs(alert: Alert) -> tuple[RunRow, ...]:
     rows = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
     return tuple(
         RunRow(one.run_id, one.run.get_absolute_url(), one.series.problem, one.run.state)
-        for one in rows[:MOST_SHOWN]
+        for one in rows[:MAX_SHOWN]
     )
 
 
-def _measured(alert: Alert) -> tuple[AgainRow, ...]:
-    rows = Remeasurement.objects.filter(alert=alert).select_related("series")[:MOST_SHOWN]
+def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
+    rows = Remeasurement.objects.filter(alert=alert).select_related("series")[:MAX_SHOWN]
     related = ("original__revision", "original__kernel", "datum")
     points: dict[int, list[RemeasuredPoint]] = {row.pk: [] for row in rows}
     for one in RemeasuredPoint.objects.filter(remeasurement__in=points).select_related(*related):
         points[one.remeasurement_id].append(one)
-    return tuple(_again_row(row, points[row.pk]) for row in rows)
+    return tuple(_remeasurement_row(row, points[row.pk]) for row in rows)
 
 
-def _again_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> AgainRow:
+def _remeasurement_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> RemeasurementRow:
     before, after = (
         [
             sample
@@ -203,7 +203,7 @@ def _again_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> AgainRo
         for side in ("before", "after")
     )
     ratio, low, high = _ratio(before, after)
-    return AgainRow(
+    return RemeasurementRow(
         id=row.pk,
         series=row.series.problem,
         series_id=row.series_id,
@@ -263,5 +263,5 @@ def _requests(alert: Alert) -> tuple[RequestRow, ...]:
             asked_at=one.created_at,
             answered_at=one.answered_at,
         )
-        for one in rows.order_by("-pk")[:MOST_SHOWN]
+        for one in rows.order_by("-pk")[:MAX_SHOWN]
     )

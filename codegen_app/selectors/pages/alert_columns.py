@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen_app.selectors.alerting import AlertRow, Worst
+from codegen_app.selectors.alert_rows import AlertRow, WorstChange
 from codegen_app.selectors.tables import Column, Kind, Value
 
 
-def _worst(read: Callable[[Worst], Value]) -> Callable[[AlertRow], Value]:
+def _worst(read: Callable[[WorstChange], Value]) -> Callable[[AlertRow], Value]:
     return lambda row: None if row.worst is None else read(row.worst)
 
 

@@ -9,18 +9,18 @@ from django.db.models import Count, Q, Value
 from django.db.models.functions import Collate, Concat, Lower
 
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, AlertState, Change, Series
-from codegen_app.selectors.alerting import (
+from codegen_app.selectors.alert_rows import (
     AlertRow,
     alert_rows,
-    rows_alone,
-    stands_alone,
+    top_level_alerts,
+    unfolded_rows,
     with_folded,
 )
 from codegen_app.selectors.pages.alert_columns import COLUMNS
-from codegen_app.selectors.tables import Asked, Table, table
+from codegen_app.selectors.tables import Table, TableQuery, build_table
 
-PAGE = 50
-MOST = 5_000  # that are sorted, filtered by columns and copied
+PAGE_SIZE = 50
+MAX_ROWS = 5_000  # that are sorted, filtered by columns and copied
 OPEN, ALL = "open", "all"
 ME, NOBODY = "me", "nobody"
 STATES = (OPEN, *AlertState.values, ALL)
@@ -28,7 +28,7 @@ _RELATED = ("revision", "series", "assignee")
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class AlertFilter:
     """What of the alerts is listed. ``assignee``: a name, ``me``, ``nobody``, or "" for any;
     ``below`` and ``above``: keys between which the list begins."""
 
@@ -54,7 +54,7 @@ class AlertList:
     """A page of alerts, of ``found``. ``newer`` and ``older`` are where the pages beside it
     begin."""
 
-    narrowed: Narrowed
+    narrowed: AlertFilter
     states: tuple[StateCount, ...]
     alerts: tuple[AlertRow, ...]
     found: int
@@ -64,7 +64,7 @@ class AlertList:
     @property
     def most(self) -> int:
         """How many are sorted and filtered by columns where there are more; 0 where all are."""
-        return MOST if self.found > MOST else 0
+        return MAX_ROWS if self.found > MAX_ROWS else 0
 
     @property
     def is_narrowed(self) -> bool:
@@ -85,14 +85,14 @@ class AlertList:
 
 
 def alert_list(
-    given: Narrowed, reader: AbstractBaseUser | AnonymousUser | None = None
+    given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> AlertList:
     """Alerts, the newest first, ``PAGE`` at a time (4 queries, and one where that is not all).
 
     What is linked to another is folded under it, and listed by itself only where somebody looks for
     an assignee or words.
     """
-    every = Alert.objects.filter(_condition(given, reader))
+    every = Alert.objects.filter(_filter_q(given, reader))
     rows = every.select_related(*_RELATED)
     upward = given.above is not None
     if upward:
@@ -101,8 +101,8 @@ def alert_list(
         rows = rows.filter(pk__lt=given.below).order_by("-pk")
     else:
         rows = rows.order_by("-pk")
-    found = list(rows[: PAGE + 1])
-    more, found = len(found) > PAGE, found[:PAGE]
+    found = list(rows[: PAGE_SIZE + 1])
+    more, found = len(found) > PAGE_SIZE, found[:PAGE_SIZE]
     if upward:
         found.reverse()
     older = more or upward
@@ -117,14 +117,14 @@ def alert_list(
     )
 
 
-def alerts_arranged(
-    given: Narrowed, asks: Asked, reader: AbstractBaseUser | AnonymousUser | None = None
+def alert_table(
+    given: AlertFilter, asks: TableQuery, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> tuple[AlertList, Table[AlertRow]]:
     """Alerts sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` the newest
     (5 queries)."""
-    every = Alert.objects.filter(_condition(given, reader))
-    rows = every.select_related(*_RELATED).order_by("-pk")[:MOST]
-    shown = table("alerts", COLUMNS, rows_alone(rows), asks, PAGE)
+    every = Alert.objects.filter(_filter_q(given, reader))
+    rows = every.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
+    shown = build_table("alerts", COLUMNS, unfolded_rows(rows), asks, PAGE_SIZE)
     shown = replace(shown, rows=with_folded(shown.rows))
     page = AlertList(given, _states(), tuple(shown.rows), every.count(), None, None)
     return page, shown
@@ -132,7 +132,7 @@ def alerts_arranged(
 
 def _states() -> tuple[StateCount, ...]:
     """Counts of alerts by state (1 query)."""
-    rows = Alert.objects.filter(stands_alone()).order_by().values_list("state")
+    rows = Alert.objects.filter(top_level_alerts()).order_by().values_list("state")
     counts = dict(rows.annotate(count=Count("pk")))
     found = {OPEN: sum(counts.get(state, 0) for state in OPEN_ALERT_STATES)}
     found |= {state: counts.get(state, 0) for state in AlertState.values}
@@ -141,7 +141,7 @@ def _states() -> tuple[StateCount, ...]:
     return tuple(StateCount(key, str(labels.get(key, key)), count) for key, count in found.items())
 
 
-def _condition(given: Narrowed, reader: AbstractBaseUser | AnonymousUser | None) -> Q:
+def _filter_q(given: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None) -> Q:
     condition = Q()
     if given.state == OPEN:
         condition &= Q(state__in=OPEN_ALERT_STATES)
@@ -156,13 +156,13 @@ def _condition(given: Narrowed, reader: AbstractBaseUser | AnonymousUser | None)
     elif given.assignee:
         condition &= Q(assignee__username=given.assignee)
     if given.query:
-        condition &= _holds(given.query)
+        condition &= _matches_query(given.query)
     elif not given.assignee:
-        condition &= stands_alone()
+        condition &= top_level_alerts()
     return condition
 
 
-def _holds(query: str) -> Q:
+def _matches_query(query: str) -> Q:
     """Alerts whose number it is, whose revision or one of whose series has all of the words."""
     number = query.removeprefix("#")
     if query.startswith("#") and number.isdecimal() and len(number) < 19:

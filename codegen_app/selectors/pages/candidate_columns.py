@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codegen_app.selectors.measured_columns import (
-    key_beside,
+    format_pairs,
     metric_columns,
-    pairs,
     parameter_column,
     resource_columns,
     time_columns,
+    unique_key,
 )
 from codegen_app.selectors.measured_row import MeasuredRow
 from codegen_app.selectors.pages.node import CandidateRow, NodePage
@@ -41,7 +41,7 @@ _LAST: tuple[Column[CandidateRow], ...] = (
     Column("rejected", "Rejected", lambda row: "; ".join(row.rejections) or None, sparse=True),
     Column("outcome", "Outcome", lambda row: row.outcome, shown=False),
     Column("language", "Language", lambda row: row.language),
-    Column("config", "Configuration", lambda row: pairs(row.config), Kind.CODE, shown=False),
+    Column("config", "Configuration", lambda row: format_pairs(row.config), Kind.CODE, shown=False),
 )
 
 
@@ -70,7 +70,7 @@ def columns(page: NodePage, parameters: Sequence[str]) -> tuple[Column[Candidate
 
 def parameter_key(name: str) -> str:
     """What addresses call a parameter's column: its name, unless another column has that."""
-    return key_beside(name, _KEYS)
+    return unique_key(name, _KEYS)
 
 
 def _parameter(name: str, rows: Sequence[CandidateRow]) -> Column[CandidateRow]:

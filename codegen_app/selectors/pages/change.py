@@ -10,14 +10,14 @@ from typing import Any
 
 from codegen_app.models import Build, Change, Datum, Revision
 from codegen_app.selectors.pages.compare import ComparePage, compare_page
-from codegen_app.selectors.tracked import (
-    Moved,
-    Reading,
+from codegen_app.selectors.series_summary import (
+    ChangeSummary,
+    PointValue,
     SeriesHead,
-    compare_url,
-    head_of,
-    moved_of,
-    reading_of,
+    change_summary,
+    forge_diff_url,
+    point_value,
+    series_head,
     source_url,
 )
 from scheduler.track.differences import Aspect
@@ -49,7 +49,7 @@ class ChangeSide:
     is."""
 
     title: str
-    reading: Reading
+    reading: PointValue
     measured_at: datetime
     datum_url: str
     revision: RevisionFacts
@@ -86,7 +86,7 @@ class DifferenceRow:
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explanation:
     """Why the series moved, by the first ``rule`` that applies; ``candidates`` where several causes
     remain, and what to measure next."""
 
@@ -105,14 +105,14 @@ class ChangePage:
     are Kiln's own and are not one; ``why_not_compared`` says why there is nothing of it."""
 
     series: SeriesHead
-    moved: Moved
+    moved: ChangeSummary
     errors: float
     found_at: datetime
     withdrawn_at: datetime | None
     before: ChangeSide | None
     after: ChangeSide
     source_diff_url: str
-    explained: Explained | None
+    explained: Explanation | None
     differences: tuple[DifferenceRow, ...]
     facts: tuple[FactRow, ...]
     compared: ComparePage | None
@@ -133,16 +133,16 @@ def change_page(pk: int) -> ChangePage:
     ).get(pk=pk)
     before, after = _before(change), change.datum
     unit = change.series.unit
-    compared, why = _compared(before, after)
+    compared, why = _comparison(before, after)
     return ChangePage(
-        series=head_of(change.series),
-        moved=moved_of(change, unit),
+        series=series_head(change.series),
+        moved=change_summary(change, unit),
         errors=change.errors,
         found_at=change.found_at,
         withdrawn_at=change.withdrawn_at,
         before=_side("before", before, unit) if before else None,
         after=_side("after", after, unit),
-        source_diff_url=compare_url(before.revision, after.revision) if before else "",
+        source_diff_url=forge_diff_url(before.revision, after.revision) if before else "",
         explained=_explained(change),
         differences=tuple(_differences(change)),
         facts=_facts(before, after),
@@ -167,7 +167,7 @@ def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
     address = str(facts.get("source", ""))
     return ChangeSide(
         title=title,
-        reading=reading_of(datum, unit),
+        reading=point_value(datum, unit),
         measured_at=datum.measured_at,
         datum_url=datum.get_absolute_url(),
         revision=revision_facts(datum.revision),
@@ -195,11 +195,11 @@ def revision_facts(revision: Revision) -> RevisionFacts:
     )
 
 
-def _explained(change: Change) -> Explained | None:
+def _explained(change: Change) -> Explanation | None:
     if change.explained_at is None:
         return None
     found: Mapping[str, Any] = change.explanation
-    return Explained(
+    return Explanation(
         cause=change.cause,
         rule=change.rule,
         reasons=tuple(map(str, found.get("reasons", ()))),
@@ -233,17 +233,17 @@ _TITLES = {
 
 def _facts(before: Datum | None, after: Datum) -> tuple[FactRow, ...]:
     """Everything that was recorded with either side, what differs first."""
-    one = dict(_texts(before)) if before else {}
-    other = dict(_texts(after))
+    one = dict(_datum_texts(before)) if before else {}
+    other = dict(_datum_texts(after))
     rows = [FactRow(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
     return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
-def _texts(datum: Datum) -> Iterator[tuple[str, str]]:
-    return texts_of(datum.conditions.facts)
+def _datum_texts(datum: Datum) -> Iterator[tuple[str, str]]:
+    return fact_texts(datum.conditions.facts)
 
 
-def texts_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was recorded with a point, each with what it is called, in a fixed order."""
     for name, title in _TITLES.items():
         if facts.get(name):
@@ -251,7 +251,7 @@ def texts_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.get("config"):
         yield "configuration", configuration_of(facts) or _text(facts["config"])
     for name, value in _mapping(facts.get("clocks")).items():
-        yield _reading(name, value)
+        yield _attribute_text(name, value)
     attributes = _mapping(facts.get("attributes"))
     for kind, count in _mapping(attributes.get(INNER_LOOP)).items():
         yield f"inner loop: {kind}", _text(count)
@@ -273,7 +273,7 @@ _ATTRIBUTES = {
 }
 
 
-def _reading(name: str, value: Any) -> tuple[str, str]:
+def _attribute_text(name: str, value: Any) -> tuple[str, str]:
     if not isinstance(value, int | float):
         return name, _text(value)
     if name.startswith("throttled_"):
@@ -289,7 +289,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _compared(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:
+def _comparison(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:
     """The two builds side by side, or why they are not (2 queries, or none)."""
     if before is None:
         return None, "There is no point before the change any more."

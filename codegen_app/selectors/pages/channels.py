@@ -11,7 +11,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from codegen_app.models import AlertKind, Channel, ChannelKind, Delivery, DeliveryState, EventKind
 
-SHOWN = 50
+MAX_DELIVERIES = 50
 _LABELS = dict(AlertKind.choices)
 _EVENTS = dict(EventKind.choices)
 
@@ -130,7 +130,7 @@ def _deliveries(rows: QuerySet[Delivery], state: str) -> tuple[DeliveryRow, ...]
     if state:
         rows = rows.filter(state=state)
     rows = rows.select_related("channel", "event__alert__revision", "event__alert__series")
-    return tuple(_shown(rows.order_by("-pk")[:SHOWN]))
+    return tuple(_shown(rows.order_by("-pk")[:MAX_DELIVERIES]))
 
 
 def _shown(rows: Iterable[Delivery]) -> Iterable[DeliveryRow]:

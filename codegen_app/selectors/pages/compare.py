@@ -10,9 +10,9 @@ from typing import Any
 from codegen_app import files
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
-from codegen_app.selectors.modelled.beside import Beside, beside
-from codegen_app.selectors.pages.compare_profile import ProfileRow, profile
-from codegen_app.selectors.pages.compare_verdict import TimeComparison, times_of, verdicts
+from codegen_app.selectors.modelled.comparison import ModelledComparison, compare_modelled
+from codegen_app.selectors.pages.compare_profile import ProfileRow, profile_rows
+from codegen_app.selectors.pages.compare_verdict import TimeComparison, comparable_times, verdicts
 from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.isa.diff import Change, common_runs, count_changes, diff
@@ -23,7 +23,7 @@ from scheduler.isa.reader import ListingReader, reader_of
 from scheduler.targets import Target
 from scheduler.targets.terms import GENERAL, Terms
 
-CONTEXT = 3  # equal lines shown around each change
+CONTEXT_LINES = 3  # equal lines shown around each change
 # Of a listing, bytes; of a source, lines: more is not compared while a page waits.
 MAX_LISTING_BYTES, MAX_SOURCE_LINES = 4 << 20, 20_000
 MAX_SIDES = 8  # sides that still fit beside one another
@@ -132,7 +132,7 @@ class ComparePage:
     unpaired: tuple[str, ...]
     missing: tuple[str, ...]
     too_large: tuple[str, ...] = ()
-    modelled: Beside | None = None
+    modelled: ModelledComparison | None = None
 
     @property
     def emulated(self) -> bool:
@@ -168,15 +168,17 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     same_source = left.kernel_id == right.kernel_id
     same_language = left.kernel.source_file == right.kernel.source_file
     is_shown = same_language and not same_source and _SOURCES not in too_large
-    pairs = _paired(left, one.functions if one else (), right, other.functions if other else ())
-    times = times_of(rows)
+    pairs = _pair_functions(
+        left, one.functions if one else (), right, other.functions if other else ()
+    )
+    times = comparable_times(rows)
     labels = _labels(rows)
     return ComparePage(
         sides=tuple(_side(row, label, times) for row, label in zip(rows, labels, strict=True)),
         verdicts=verdicts(rows, labels, times),
-        profile=profile(
+        profile=profile_rows(
             (left, right),
-            [_main(left, one), _main(right, other)],
+            [_main_function(left, one), _main_function(right, other)],
         ),
         shown=shown,
         resources=_resources(rows),
@@ -188,12 +190,12 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         ),
         unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
         missing=tuple(
-            _label(build, _EVERYTHING)
+            _label(build, _ALL_PARTS)
             for build, of in ((left, one), (right, other))
             if of is None and _LISTINGS not in too_large
         ),
         too_large=too_large,
-        modelled=beside(builds),
+        modelled=compare_modelled(builds),
     )
 
 
@@ -215,7 +217,7 @@ def _too_large(*pair: Build) -> Iterator[str]:
         yield _SOURCES
 
 
-def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
+def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
     """A build of each kernel, in that order (1 query), all for one target: the one that is asked
     for, or the first that all of them are built for. Raises ``Build.DoesNotExist`` for none."""
     rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
@@ -233,15 +235,15 @@ def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
 
 _LABELS: Mapping[str, Callable[[Build], str]] = {
     "language": lambda build: language_of(build.kernel.source_file),
-    "kernel": lambda build: _short(build.kernel),
+    "kernel": lambda build: _short_digest(build.kernel),
     "target": lambda build: build.target,
     "flags": lambda build: " ".join(build.flags),
     "toolchain": lambda build: f"{build.toolchain} {build.toolchain_version}",
 }
-_EVERYTHING = ("kernel", "target", "flags")
+_ALL_PARTS = ("kernel", "target", "flags")
 
 
-def _short(kernel: GeneratedKernel) -> str:
+def _short_digest(kernel: GeneratedKernel) -> str:
     """The eight characters of a kernel's content at the end of its name."""
     return kernel.name.rpartition("_")[2]
 
@@ -295,19 +297,19 @@ def _listing(build: Build) -> _Listing | None:
         text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
         target = targets.find(build.target)
         reader = reader_of(target)
-        functions = _written(reader.parse(text).functions)
+        functions = _user_functions(reader.parse(text).functions)
         return _Listing(target, reader, reader.dialect_of(text), functions)
     return None
 
 
-def _written(functions: Sequence[Function]) -> tuple[Function, ...]:
+def _user_functions(functions: Sequence[Function]) -> tuple[Function, ...]:
     """Those that somebody wrote: the runtime's own (an assertion's, a print's) belong to no line of
     a source. All of them where no instruction says where it comes from."""
     kept = [one for one in functions if any(each.source_line for each in one.instructions)]
     return tuple(kept or functions)
 
 
-def _main(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
+def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
     """The device function that takes the most registers, as its resources are compared; the
     longest where the listing names it otherwise."""
     if listing is None or not listing.functions:
@@ -319,7 +321,7 @@ def _main(build: Build, listing: _Listing | None) -> tuple[ListingReader, Functi
     return listing.reader, longest
 
 
-def _paired(
+def _pair_functions(
     left: Build, one: Sequence[Function], right: Build, other: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
     """Functions of the same name, the kernel's own left out of it; a single pair always."""
@@ -373,7 +375,7 @@ def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
             )
         ]
         one, other = at_left + length, at_right + length
-    return _folded(rows)
+    return _fold_equal_rows(rows)
 
 
 def _source_row(
@@ -418,7 +420,7 @@ def _function_diff(
         classes=tuple(_classes(functions, words)),
         is_line_by_line=is_line_by_line,
         counts=changes,
-        rows=tuple(_folded(rows)),
+        rows=tuple(_fold_equal_rows(rows)),
     )
 
 
@@ -448,14 +450,14 @@ def _is_blank(row: DiffRow) -> bool:
     return not (row.left_text.strip() or row.right_text.strip())
 
 
-def _folded(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
+def _fold_equal_rows(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     """Changes with a little of what is equal around them; the rest of that as gaps."""
     equal = (Change.SAME, Change.RENAMED)
     near: set[int] = set()
     rows = [row for row in rows if row.change in equal or not _is_blank(row)]
     for at, row in enumerate(rows):
         if row.change not in equal:
-            near.update(range(at - CONTEXT, at + CONTEXT + 1))
+            near.update(range(at - CONTEXT_LINES, at + CONTEXT_LINES + 1))
     skipped = 0
     for at, row in enumerate(rows):
         if at not in near:

@@ -29,14 +29,14 @@ class ProfileRow:
         return len(set(self.values)) > 1
 
 
-def profile(
+def profile_rows(
     builds: Sequence[Build],
     functions: Sequence[tuple[ListingReader, Function] | None],
 ) -> tuple[ProfileRow, ...]:
     """Rows that any side has. ``functions`` are the instructions of each side's device function
     that takes the most registers, None where they are not read."""
-    resources = [_of_resources(build) for build in builds]
-    loops = [_of_function(*one) if one else {} for one in functions]
+    resources = [_resource_texts(build) for build in builds]
+    loops = [_function_texts(*one) if one else {} for one in functions]
     sides = [{**one, **other} for one, other in zip(resources, loops, strict=True)]
     rows = (
         ProfileRow(name, note, tuple(side.get(name, "") for side in sides))
@@ -60,7 +60,7 @@ _NOTES = {
 _MEMORY = (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH)
 
 
-def _of_resources(build: Build) -> dict[str, str]:
+def _resource_texts(build: Build) -> dict[str, str]:
     used, rules = resource_use(build.resources, build.target), rules_of(targets.find(build.target))
     if used is None or rules is None:
         return {}
@@ -72,7 +72,7 @@ def _of_resources(build: Build) -> dict[str, str]:
     }
 
 
-def _of_function(reader: ListingReader, function: Function) -> dict[str, str]:
+def _function_texts(reader: ListingReader, function: Function) -> dict[str, str]:
     live = reader.live_registers(function)
     found = {"Instructions": str(len(function.instructions))}
     if live is not None:

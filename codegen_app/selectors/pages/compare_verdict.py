@@ -20,7 +20,7 @@ _SETTINGS = CompareSettings()
 Key: TypeAlias = tuple[Any, ...]
 
 
-class Outcome(StrEnum):
+class Verdict(StrEnum):
     """What can be said of a side beside the first."""
 
     SLOWER = "slower"
@@ -40,7 +40,7 @@ class TimeComparison:
     ``words`` say all of it in a sentence."""
 
     build: int
-    outcome: Outcome
+    outcome: Verdict
     words: str
     ratio: float | None = None
     low: float | None = None
@@ -50,10 +50,10 @@ class TimeComparison:
     @property
     def glyph(self) -> str:
         """The class of its colour and glyph."""
-        return {Outcome.SLOWER: "bad", Outcome.FASTER: "ok"}.get(self.outcome, "off")
+        return {Verdict.SLOWER: "bad", Verdict.FASTER: "ok"}.get(self.outcome, "off")
 
 
-def times_of(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
+def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
     """A time of each build that was measured (1 query): the latest of the problem, sizes and
     environment in which most of these builds were measured, else its own latest."""
     rows = (
@@ -104,29 +104,29 @@ def _comparison(
         words = (
             f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} no time yet: measure"
         )
-        return TimeComparison(build, Outcome.UNMEASURED, f"{words} before you judge.")
+        return TimeComparison(build, Verdict.UNMEASURED, f"{words} before you judge.")
     n = len(one.samples_ns), len(other.samples_ns)
     if one.problem_id != other.problem_id or one.bindings != other.bindings:
         sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
         what = "Two problems" if one.problem_id != other.problem_id else "Other sizes"
         return TimeComparison(
             build,
-            Outcome.PROBLEM,
+            Verdict.PROBLEM,
             f"{what} were measured ({sizes[0]} and {sizes[1]}): their times are not compared.",
             n=n,
         )
     if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
             build,
-            Outcome.INSUFFICIENT,
+            Verdict.INSUFFICIENT,
             f"{labels[1]} beside {labels[0]}: n = {n[1]} and {n[0]} samples,"
             f" of which nothing follows; {MIN_RATIO_SAMPLES} of each are needed.",
             n=n,
         )
-    return _measured(build, labels, one, other)
+    return _compare_measured(build, labels, one, other)
 
 
-def _measured(
+def _compare_measured(
     build: int, labels: tuple[str, str], one: BenchmarkResult, other: BenchmarkResult
 ) -> TimeComparison:
     before, after = (MeasuredSeries("", "", np.asarray(row.samples_ns)) for row in (one, other))
@@ -145,7 +145,7 @@ def _measured(
         )
         return TimeComparison(
             build,
-            Outcome.ENVIRONMENT,
+            Verdict.ENVIRONMENT,
             f"{labels[1]} takes {figures}, measured {where}: the ratio is of both, not of the"
             f" code alone. {samples}.",
             *(ratio, low, high, n),
@@ -161,10 +161,10 @@ def _measured(
     )
 
 
-def _outcome(status: Status, ratio: float) -> tuple[Outcome, str]:
+def _outcome(status: Status, ratio: float) -> tuple[Verdict, str]:
     if status in (Status.SLOWER, Status.FASTER):
-        outcome = Outcome(status.value)
+        outcome = Verdict(status.value)
         return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
     if status is Status.SAME:
-        return Outcome.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
-    return Outcome.UNKNOWN, "which is faster cannot be said, the interval is too wide"
+        return Verdict.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
+    return Verdict.UNKNOWN, "which is faster cannot be said, the interval is too wide"

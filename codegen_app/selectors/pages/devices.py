@@ -46,7 +46,7 @@ class EnvironmentRow:
 
 
 @dataclass(frozen=True)
-class FenceRow:
+class SandboxRow:
     """What keeps compilers, kernels and readers of files to their own, and where."""
 
     where: str
@@ -88,7 +88,7 @@ class Devices:
     """The page of devices."""
 
     workers: tuple[WorkerRow, ...]
-    fences: tuple[FenceRow, ...]
+    fences: tuple[SandboxRow, ...]
     uploads_disabled_reason: str  # where pages are made; "" where they are read
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
@@ -121,7 +121,7 @@ def devices() -> Devices:
     workers = worker_rows()
     return Devices(
         workers=workers,
-        fences=_fences(workers),
+        fences=_sandbox_rows(workers),
         uploads_disabled_reason=fencing.uploads_disabled_reason(settings.FENCE),
         environments=tuple(
             EnvironmentRow(
@@ -159,12 +159,12 @@ def _origins() -> Mapping[int, Sequence[str]]:
     return found
 
 
-def _fences(workers: Sequence[WorkerRow]) -> tuple[FenceRow, ...]:
+def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
     """Where files are read, which is here, and where workers are that live; equal ones once."""
     own = tuple(asdict(part) for part in in_force().parts)
-    rows = [FenceRow(f"pages on {socket.gethostname()}", own)]
+    rows = [SandboxRow(f"pages on {socket.gethostname()}", own)]
     for worker in workers:
-        row = FenceRow(f"workers on {worker.host}", worker.fence)
+        row = SandboxRow(f"workers on {worker.host}", worker.fence)
         if worker.alive and worker.fence and row not in rows:
             rows.append(row)
     return tuple(rows)

@@ -22,16 +22,16 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.selectors import serving
-from codegen_app.selectors.coverage import Coverage, coverage_of
+from codegen_app.selectors.coverage import Coverage, count_coverage
 from codegen_app.selectors.measured_row import MeasuredRow
-from codegen_app.selectors.measurements import measured_fields
-from codegen_app.selectors.pages.graphs import TargetBuilds, builds_of
-from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
+from codegen_app.selectors.measurements import measurement_fields
+from codegen_app.selectors.pages.graphs import TargetBuilds, builds_of_graphs
+from codegen_app.selectors.pages.loops import LoopRow, find_loops, innermost_loop
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 from codegen_app.selectors.pages.torch_comparison import TorchView, torch_view
 from scheduler.ir.operations.base import GroupKind
 
-_TO = " \N{EN DASH} "
+_RANGE_DASH = " \N{EN DASH} "
 _SHOWN_CONSTANTS = 6  # of a model's outputs; the page's JSON has all
 
 
@@ -40,7 +40,7 @@ SHARE_STEPS = (0.01, 0.05, 0.1, 0.25)
 
 
 @dataclass(frozen=True)
-class Serving(MeasuredRow):
+class ServingKernel(MeasuredRow):
     """The kernel that serves a node: the selected one, or the generator's default.
 
     Its metrics are those in the page's bucket, none before there are. ``instead`` names what
@@ -71,7 +71,7 @@ class ScheduledRow:
     module: str
     candidates: int
     not_legal: int
-    serving: Serving | None
+    serving: ServingKernel | None
     share: float | None
     extern_reason: str
     loop: str = ""
@@ -79,7 +79,7 @@ class ScheduledRow:
 
 
 @dataclass(frozen=True)
-class Computed:
+class KernelLines:
     """Where a call is computed: the kernel that serves, and lines of its source (first, last)."""
 
     kernel: str
@@ -99,12 +99,12 @@ class ViewNode:
     source: str
     inputs: tuple[str, ...]
     scheduled: tuple[int, ...]
-    computed: tuple[Computed, ...]
+    computed: tuple[KernelLines, ...]
     writes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class NotMadeRow:
+class NotGeneratedRow:
     """A kernel that is selected for a scheduled node, at all sizes or while ``sizes`` holds, and
     that this version of the generator does not make: bundles have ``instead``, the default."""
 
@@ -151,7 +151,7 @@ class GraphPage:
     scheduled: tuple[ScheduledRow, ...]
     nodes: tuple[ViewNode, ...]
     builds: tuple[TargetBuilds, ...] = ()
-    not_made: tuple[NotMadeRow, ...] = ()
+    not_made: tuple[NotGeneratedRow, ...] = ()
     code_error: str = ""
     torch: TorchView | None = None
 
@@ -180,7 +180,7 @@ class GraphPage:
     def constants(self) -> str:
         """The constants among the outputs, so many as a line holds: ``3 (output 1)``."""
         shown = [
-            f"{_python(each['value'])} (output {each['place']})"
+            f"{_python_literal(each['value'])} (output {each['place']})"
             for each in self.constant_outputs[:_SHOWN_CONSTANTS]
         ]
         more = len(self.constant_outputs) - len(shown)
@@ -216,14 +216,16 @@ class GraphPage:
     def share_names(self) -> tuple[str, ...]:
         """What each colour of a share means, from the least on."""
         names = [f"{100 * step:g}" for step in SHARE_STEPS]
-        between = (f"{one}{_TO}{other} %" for one, other in pairwise(names))
+        between = (f"{one}{_RANGE_DASH}{other} %" for one, other in pairwise(names))
         return (f"under {names[0]} %", *between, f"{names[-1]} % and more")
 
     @property
     def samples(self) -> str:
         """From how many samples the medians are: 20, or from the fewest to the most."""
         counts = {row.serving.n for row in self.scheduled if row.serving and row.serving.n}
-        return _TO.join(str(n) for n in sorted({min(counts), max(counts)})) if counts else ""
+        return (
+            _RANGE_DASH.join(str(n) for n in sorted({min(counts), max(counts)})) if counts else ""
+        )
 
     @property
     def without_kernel(self) -> str:
@@ -243,7 +245,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     rows = Graph.objects.defer("tensors").select_related("torch_comparison")
     graph = rows.annotate(torch_here=Exists(Worker.with_torch())).get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
-    known = serving.known(
+    known = serving.node_buckets(
         TemplateNode.objects.filter(graph=graph)
         .select_related("problem")
         .defer("problem__text")
@@ -251,9 +253,9 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         .order_by("position")
     )
     scheduled, bucket = known.nodes, known.find(bucket_name)
-    loops, after = loops_of(scheduled), _after(scheduled)
-    found = serving.serving(known, bucket)
-    served = _serving(found)
+    loops, after = find_loops(scheduled), _dependencies(scheduled)
+    found = serving.served_kernels(known, bucket)
+    served = _serving_kernels(found)
     target = serving.shown_target(serving.recorded_targets(scheduled), bucket)
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
@@ -283,7 +285,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         bucket=bucket,
         buckets=known.buckets,
         target=target,
-        measured=coverage_of(
+        measured=count_coverage(
             (
                 (node.kind, found[node.pk].measured is not None)
                 for node in scheduled
@@ -305,18 +307,18 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
             )
             for node in scheduled
         ),
-        builds=builds_of([graph.pk]).get(graph.pk, ()),
-        nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
+        builds=builds_of_graphs([graph.pk]).get(graph.pk, ()),
+        nodes=_view_nodes(graph, scheduled, _kernel_lines(graph, served)),
         torch=torch_view(graph, torch_here=graph.torch_here),
     )
 
 
-def _python(constant: Any) -> str:
+def _python_literal(constant: Any) -> str:
     """A constant as Python writes it; a float that JSON has no number for comes as its text."""
     return str(constant["float"]) if isinstance(constant, Mapping) else repr(constant)
 
 
-def with_not_made(page: GraphPage, not_made: tuple[NotMadeRow, ...]) -> GraphPage:
+def with_not_generated(page: GraphPage, not_made: tuple[NotGeneratedRow, ...]) -> GraphPage:
     """The page where these selected kernels are marked as not made any more."""
     instead = {one.node: one.instead for one in not_made if not one.sizes}
     rows = tuple(
@@ -330,14 +332,14 @@ def with_not_made(page: GraphPage, not_made: tuple[NotMadeRow, ...]) -> GraphPag
 
 def _scheduled_row(
     node: TemplateNode,
-    serving: Serving | None,
+    serving: ServingKernel | None,
     candidates: int,
     total_ns: float,
     loops: Sequence[LoopRow],
     after: tuple[int, ...],
     target: str,
 ) -> ScheduledRow:
-    loop = innermost(loops, node.position)
+    loop = innermost_loop(loops, node.position)
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
     median = serving.median_ns if serving else None
     return ScheduledRow(
@@ -360,7 +362,7 @@ def _scheduled_row(
     )
 
 
-def _after(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
+def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
     """Of each node those that wrote what it reads, last before it."""
     writer: dict[str, int] = {}
     found = {}
@@ -370,24 +372,26 @@ def _after(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _drivers(served: Iterable[serving.Served]) -> tuple[str, ...]:
+def _drivers(served: Iterable[serving.ServedKernel]) -> tuple[str, ...]:
     times = [one.measured.result.environment for one in served if one.measured is not None]
     return tuple(sorted({each.driver for each in times if each.driver}))
 
 
-def _serving(served: Mapping[int, serving.Served]) -> dict[int, Serving]:
+def _serving_kernels(served: Mapping[int, serving.ServedKernel]) -> dict[int, ServingKernel]:
     return {
-        node: Serving(
+        node: ServingKernel(
             kernel=one.kernel.name,
             url=reverse("kernel", args=[one.kernel.name]),
             selected=one.selected,
-            **measured_fields(one.measured),
+            **measurement_fields(one.measured),
         )
         for node, one in served.items()
     }
 
 
-def _computed(graph: Graph, served: Mapping[int, Serving]) -> dict[tuple[int, str], Computed]:
+def _kernel_lines(
+    graph: Graph, served: Mapping[int, ServingKernel]
+) -> dict[tuple[int, str], KernelLines]:
     """Where calls are computed, by scheduled node and the call's name (1 query)."""
     uses = KernelUse.objects.filter(
         template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
@@ -397,14 +401,14 @@ def _computed(graph: Graph, served: Mapping[int, Serving]) -> dict[tuple[int, st
         if node in served and served[node].kernel == kernel:
             for name, lines in lines_by_node(origins).items():
                 url = f"{served[node].url}?{urlencode({'node': node, 'of': name})}"
-                found[node, name] = Computed(kernel, url, lines)
+                found[node, name] = KernelLines(kernel, url, lines)
     return found
 
 
 def _view_nodes(
     graph: Graph,
     scheduled: Iterable[TemplateNode],
-    computed: Mapping[tuple[int, str], Computed],
+    computed: Mapping[tuple[int, str], KernelLines],
 ) -> tuple[ViewNode, ...]:
     """The model's nodes with the edges between them (1 query)."""
     owners: dict[str, list[TemplateNode]] = {}

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Count, Q, QuerySet
 
 from codegen_app.models import Build, Graph, State, TemplateNode
-from codegen_app.selectors.coverage import Coverage, coverages
+from codegen_app.selectors.coverage import Coverage, graph_coverages
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
             candidates=Count("uses__kernel", distinct=True),
         )
     }
-    builds = builds_of(ids)
-    measured = coverages(ids)
+    builds = builds_of_graphs(ids)
+    measured = graph_coverages(ids)
     return tuple(
         GraphRow(
             id=graph.pk,
@@ -100,7 +100,7 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
     )
 
 
-def builds_of(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
+def builds_of_graphs(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
     """Builds of each graph's kernels by target (1 query)."""
     counts: dict[int, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     rows = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen_app.models import Build
-from codegen_app.selectors.pages.kernel import listing_of
+from codegen_app.selectors.pages.kernel import kernel_listing
 from scheduler.build.sandbox_paths import HEADERS
 
 
@@ -39,7 +39,7 @@ def header_page(kernel: str, build: int, file: str) -> HeaderPage:
 
     Only a name that the listing has and our folder has is read: no path is made of what was asked.
     """
-    view = listing_of(kernel, build)
+    view = kernel_listing(kernel, build)
     path = {one.relative_to(HEADERS).as_posix(): one for one in HEADERS.rglob("*.h")}.get(file)
     if file not in view.headers or path is None:
         raise FileNotFoundError(file)

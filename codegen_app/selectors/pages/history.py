@@ -17,20 +17,20 @@ from codegen_app.models import (
     SeriesRule,
     TemplateNode,
 )
-from codegen_app.selectors.tracked import (
-    Moved,
-    Reading,
+from codegen_app.selectors.series_summary import (
+    ChangeSummary,
+    PointValue,
     SeriesHead,
-    head_of,
-    latest_of,
-    moved_of,
+    change_summary,
+    latest_values,
+    series_head,
 )
-from codegen_app.selectors.withdrawn import WithdrawalRow, withdrawals_of_series
+from codegen_app.selectors.withdrawals import WithdrawalRow, withdrawals_of_series
 from scheduler.track.differences import Aspect
 
-MOST_BESIDE = 7  # series beside the page's own: as many as have a colour
-MOST_CHANGES = 200
-MOST_ALIKE = 24
+MAX_BESIDE = 7  # series beside the page's own: as many as have a colour
+MAX_CHANGES = 200
+MAX_ALIKE = 24
 _NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
 
 
@@ -59,17 +59,17 @@ class NoteRow:
 class ChangeRow:
     """A change of one of the shown series, and what differs in a few words."""
 
-    moved: Moved
+    moved: ChangeSummary
     series: int
     differs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Beside:
+class OtherSeries:
     """Another series on the same chart."""
 
     head: SeriesHead
-    latest: Reading | None
+    latest: PointValue | None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class HistoryPage:
     is solved, where it is ours; ``alike`` are other series of the same figure of that problem."""
 
     head: SeriesHead
-    latest: Reading | None
+    latest: PointValue | None
     first_at: datetime | None
     last_at: datetime | None
     unchecked: bool
@@ -89,7 +89,7 @@ class HistoryPage:
     muted: bool
     least_effect: float | None
     rule_reason: str
-    beside: tuple[Beside, ...]
+    beside: tuple[OtherSeries, ...]
     alike: tuple[SeriesHead, ...]
     missing: tuple[int, ...]
     changes: tuple[ChangeRow, ...]
@@ -99,7 +99,7 @@ class HistoryPage:
     withdrawals: tuple[WithdrawalRow, ...]
 
     @property
-    def last_change(self) -> Moved | None:
+    def last_change(self) -> ChangeSummary | None:
         """The latest change of the series itself that was not withdrawn."""
         own = (row.moved for row in self.changes if row.series == self.head.id)
         return max(
@@ -120,12 +120,12 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         raise Series.DoesNotExist
     series = found[pk]
     shown = [found[key] for key in keys if key in found]
-    latest = latest_of(shown)
+    latest = latest_values(shown)
     rule = SeriesRule.objects.filter(series=pk).first()
     node = TemplateNode.objects.filter(problem=series.own_problem_id or 0).order_by("-pk").first()
     changes = _changes(shown)
     return HistoryPage(
-        head=head_of(series),
+        head=series_head(series),
         latest=latest.get(pk),
         first_at=series.first_at,
         last_at=series.last_at,
@@ -136,23 +136,23 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         muted=bool(rule and rule.muted),
         least_effect=rule.least_effect if rule else None,
         rule_reason=rule.reason if rule else "",
-        beside=tuple(Beside(head_of(one), latest.get(one.pk)) for one in shown[1:]),
-        alike=_alike(series, [one.pk for one in shown]),
+        beside=tuple(OtherSeries(series_head(one), latest.get(one.pk)) for one in shown[1:]),
+        alike=_similar_series(series, [one.pk for one in shown]),
         missing=tuple(key for key in beside if key not in found),
-        changes=tuple(changes[:MOST_CHANGES]),
-        more_changes=len(changes) > MOST_CHANGES,
+        changes=tuple(changes[:MAX_CHANGES]),
+        more_changes=len(changes) > MAX_CHANGES,
         baselines=baselines_of([pk]).get(pk, ()),
         notes=notes_of([pk]).get(pk, ()),
         withdrawals=withdrawals_of_series(pk, series.unit),
     )
 
 
-def _alike(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
+def _similar_series(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
     """The same figure of the same problem: at other sizes, on other devices (1 query)."""
     own = series.own_problem_id
     rows = Series.objects.filter(metric=series.metric, unit=series.unit).exclude(pk__in=shown)
     rows = rows.filter(own_problem=own) if own else rows.filter(problem=series.problem)
-    return tuple(head_of(one) for one in rows.order_by("-last_at", "-pk")[:MOST_ALIKE])
+    return tuple(series_head(one) for one in rows.order_by("-last_at", "-pk")[:MAX_ALIKE])
 
 
 def _changes(series: Iterable[Series]) -> list[ChangeRow]:
@@ -160,15 +160,17 @@ def _changes(series: Iterable[Series]) -> list[ChangeRow]:
     rows = (
         Change.objects.filter(series__in=units)
         .select_related("revision", "previous", "alert")
-        .order_by("-at", "-pk")[: MOST_CHANGES + 1]
+        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
     )
     return [
-        ChangeRow(moved_of(row, units[row.series_id]), row.series_id, differs_of(row))
+        ChangeRow(
+            change_summary(row, units[row.series_id]), row.series_id, difference_sentences(row)
+        )
         for row in rows
     ]
 
 
-def differs_of(change: Change, most: int = 3) -> tuple[str, ...]:
+def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
     """The sentences of what differs where the level moved, but for what is only a digest."""
     found: list[Any] = change.explanation.get("differences", [])
     here = [one for one in found if one.get("here", True)]

@@ -12,28 +12,28 @@ from typing import Any
 from django.db import connection
 
 from codegen_app.models import VALID, Change, Series
-from codegen_app.selectors.environment_marks import Mark, Measured, marks
+from codegen_app.selectors.environment_marks import Mark, PointEnvironment, environment_marks
 from codegen_app.selectors.pages.history import (
     BaselineRow,
     NoteRow,
     baselines_of,
-    differs_of,
+    difference_sentences,
     notes_of,
 )
-from codegen_app.selectors.tracked import (
-    LEAST_POINTS,
+from codegen_app.selectors.series_summary import (
+    MIN_POINTS,
     ORIGINS,
-    Moved,
-    head_of,
-    moved_of,
+    ChangeSummary,
+    change_summary,
+    series_head,
 )
 from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 from scheduler.track.effect import effect_of, format_change
 from scheduler.track.units import scale_of
 
-MOST_POINTS = 5_000  # of one series
-MOST_TOGETHER = 12_000  # of all that are shown together
-BEFORE, AFTER = 60, 40  # points around a change that is shown alone
+MAX_POINTS = 5_000  # of one series
+MAX_POINTS_TOTAL = 12_000  # of all that are shown together
+POINTS_BEFORE, POINTS_AFTER = 60, 40  # points around a change that is shown alone
 
 _VALID = VALID.format(datum="datum")
 # Of each series the latest valid points up to a moment, oldest first; times in ms.
@@ -119,15 +119,15 @@ def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
     if not shown:
         raise Series.DoesNotExist
-    most = min(MOST_POINTS, MOST_TOGETHER // len(shown))
+    most = min(MAX_POINTS, MAX_POINTS_TOTAL // len(shown))
     rows = _points([one.pk for one in shown], until or _FAR, most)
     return _chart(shown, rows)
 
 
-def around_change(pk: int) -> Chart:
+def change_chart(pk: int) -> Chart:
     """The points about a change (7 queries); raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related("series", "datum").get(pk=pk)
-    rows = _selected(_AROUND, {"series": change.series_id, "at": change.at})
+    rows = _fetch_rows(_AROUND, {"series": change.series_id, "at": change.at})
     return _chart([change.series], rows)
 
 
@@ -136,12 +136,12 @@ SELECT * FROM (
     (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
         revision_id, conditions_id, source FROM codegen_app_datum AS datum
      WHERE series_id = %(series)s AND at < %(at)s AND {_VALID}
-     ORDER BY at DESC, id DESC LIMIT {BEFORE})
+     ORDER BY at DESC, id DESC LIMIT {POINTS_BEFORE})
     UNION ALL
     (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
         revision_id, conditions_id, source FROM codegen_app_datum AS datum
      WHERE series_id = %(series)s AND at >= %(at)s AND {_VALID}
-     ORDER BY at, id LIMIT {AFTER})
+     ORDER BY at, id LIMIT {POINTS_AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
 
@@ -149,10 +149,10 @@ _Row = tuple[Any, ...]
 
 
 def _points(series: Sequence[int], until: datetime, most: int) -> list[_Row]:
-    return _selected(_POINTS, {"series": list(series), "until": until, "most": most})
+    return _fetch_rows(_POINTS, {"series": list(series), "until": until, "most": most})
 
 
-def _selected(statement: str, values: Any) -> list[_Row]:
+def _fetch_rows(statement: str, values: Any) -> list[_Row]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())
@@ -162,7 +162,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
     """With everything but the points (5 queries)."""
     keys = [one.pk for one in shown]
     places = {key: place for place, key in enumerate(dict.fromkeys(row[7] for row in rows))}
-    names = {pk: (name, branch) for pk, name, branch, _ in _selected(_REVISIONS, [list(places)])}
+    names = {pk: (name, branch) for pk, name, branch, _ in _fetch_rows(_REVISIONS, [list(places)])}
     environments = _environments({row[8] for row in rows})
     changes = _changes(keys)
     baselines, notes = baselines_of(keys), notes_of(keys)
@@ -173,17 +173,17 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
     ordered = sorted(places, key=lambda key: places[key])
     return Chart(
         epoch=epoch,
-        revisions=tuple(_short(names[key][0]) for key in ordered),
+        revisions=tuple(_short_revision(names[key][0]) for key in ordered),
         branches=tuple(names[key][1] for key in ordered),
         origins=tuple(ORIGINS.values()),
-        least_points=LEAST_POINTS,
+        least_points=MIN_POINTS,
         least_samples=MIN_INTERVAL_SAMPLES,
-        most_points=MOST_POINTS,
+        most_points=MAX_POINTS,
         series=tuple(
-            _one(
+            _chart_series(
                 one,
                 by_series[one.pk],
-                _Shared(epoch, places, environments),
+                _ChartContext(epoch, places, environments),
                 changes.get(one.pk, []),
                 (baselines.get(one.pk, ()), notes.get(one.pk, ())),
             )
@@ -193,7 +193,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
 
 
 @dataclass(frozen=True)
-class _Shared:
+class _ChartContext:
     """What all series of a chart refer to."""
 
     epoch: int
@@ -201,20 +201,22 @@ class _Shared:
     environments: Mapping[int, str]
 
 
-def _one(
+def _chart_series(
     series: Series,
     rows: Sequence[_Row],
-    shared: _Shared,
+    shared: _ChartContext,
     changes: Sequence[Change],
     remarks: tuple[tuple[BaselineRow, ...], tuple[NoteRow, ...]],
 ) -> ChartSeries:
-    head = head_of(series)
+    head = series_head(series)
     values = [row[3] for row in rows]
     middle = median(values) if values else 0.0
     scale = scale_of(series.unit, middle)
     origin = {name: place for place, name in enumerate(ORIGINS)}
     standing = [one for one in changes if one.withdrawn_at is None]
-    measured = [Measured(row[2] - shared.epoch, shared.environments[row[8]]) for row in rows]
+    measured = [
+        PointEnvironment(row[2] - shared.epoch, shared.environments[row[8]]) for row in rows
+    ]
     return ChartSeries(
         id=series.pk,
         url=head.url,
@@ -233,16 +235,16 @@ def _one(
         columns=Columns(
             id=tuple(row[1] for row in rows),
             ms=tuple(row[2] - shared.epoch for row in rows),
-            value=tuple(map(_seven, values)),
-            low=tuple(None if row[4] is None else _seven(row[4]) for row in rows),
-            high=tuple(None if row[5] is None else _seven(row[5]) for row in rows),
+            value=tuple(map(_round_7, values)),
+            low=tuple(None if row[4] is None else _round_7(row[4]) for row in rows),
+            high=tuple(None if row[5] is None else _round_7(row[5]) for row in rows),
             n=tuple(row[6] for row in rows),
             revision=tuple(shared.places[row[7]] for row in rows),
             origin=tuple(origin[row[9]] for row in rows),
         ),
         levels=tuple(_levels(standing, rows, middle, shared.epoch)),
         changes=tuple(_change(one, series.unit, shared.epoch) for one in changes),
-        environment=marks(series, measured),
+        environment=environment_marks(series, measured),
         baselines=remarks[0],
         notes=remarks[1],
     )
@@ -252,7 +254,7 @@ def _levels(
     changes: Sequence[Change], rows: Sequence[_Row], middle: float, epoch: int
 ) -> Iterable[tuple[int, float]]:
     """From the first point on, and from each change on; nothing of a series too short to say."""
-    if len(rows) < LEAST_POINTS:
+    if len(rows) < MIN_POINTS:
         return
     yield rows[0][2] - epoch, changes[0].before if changes else middle
     for one in changes:
@@ -260,7 +262,7 @@ def _levels(
 
 
 def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
-    one: Moved = moved_of(change, unit)
+    one: ChangeSummary = change_summary(change, unit)
     return {
         "id": one.id,
         "url": one.url,
@@ -272,8 +274,8 @@ def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
         "shown": effect_of(one).is_shown,
         "withdrawn": one.withdrawn,
         "cause": one.cause,
-        "revision": _short(change.revision.name),
-        "differs": differs_of(change),
+        "revision": _short_revision(change.revision.name),
+        "differs": difference_sentences(change),
         "alert": one.alert,
         "alert_state": one.alert_state,
     }
@@ -288,10 +290,10 @@ def _changes(series: Sequence[int]) -> dict[int, list[Change]]:
 
 
 def _environments(conditions: Iterable[int]) -> dict[int, str]:
-    return dict(_selected(_CONDITIONS, [list(conditions)]))
+    return dict(_fetch_rows(_CONDITIONS, [list(conditions)]))
 
 
-def _seven(value: float) -> float:
+def _round_7(value: float) -> float:
     """Seven digits say more than any interval, and take half as long to send as seventeen."""
     return float(f"{value:.7g}")
 
@@ -300,16 +302,16 @@ def _ms(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _short(name: str) -> str:
+def _short_revision(name: str) -> str:
     return name[:12] if len(name) == 40 else name
 
 
-def encoded(chart: Chart) -> str:
+def encode_chart(chart: Chart) -> str:
     """As JSON without spaces."""
-    return json.dumps(chart, default=_plain, separators=(",", ":"), allow_nan=False)
+    return json.dumps(chart, default=_json_default, separators=(",", ":"), allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     if isinstance(value, datetime):
         return int(value.timestamp() * 1000)
     return value.__dict__

@@ -25,9 +25,9 @@ from codegen_app.models import (
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
-from codegen_app.selectors.measurements import ENOUGH_SAMPLES
-from codegen_app.selectors.modelled.rows import ModelledRow, report_of, rows_of
-from codegen_app.selectors.modelled.view import ModelledView, view_of
+from codegen_app.selectors.measurements import MIN_SAMPLES
+from codegen_app.selectors.modelled.rows import ModelledRow, load_report, modelled_rows
+from codegen_app.selectors.modelled.view import ModelledView, modelled_view
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from codegen_app.selectors.pages.origins import lines_by_node
@@ -177,7 +177,7 @@ class ProvenanceRow:
 
 
 @dataclass(frozen=True)
-class Modelled:
+class KernelModelling:
     """What the model says of the kernel: every row, and the one whose report is shown beside the
     build (None where there is none, ``shown`` also where its file is missing)."""
 
@@ -214,7 +214,7 @@ class KernelPage:
     view: str
     resources: tuple[ResourceRow, ...]
     listing: ListingView | None
-    modelled: Modelled
+    modelled: KernelModelling
     provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
     limits: Limits | None
@@ -241,7 +241,7 @@ class KernelPage:
         """The measurement that the page's one number is of: on the shown build's target where there
         is one, of samples enough to compare where there are some, the latest of these."""
         target = self.build.target if self.build else ""
-        ranks = {row.id: (row.target == target, row.n >= ENOUGH_SAMPLES) for row in self.results}
+        ranks = {row.id: (row.target == target, row.n >= MIN_SAMPLES) for row in self.results}
         return max(self.results, key=lambda row: ranks[row.id], default=None)
 
     @property
@@ -252,16 +252,16 @@ class KernelPage:
     @property
     def resource_tables(self) -> tuple[ResourceTable, ...]:
         """The resources, those of one maker in one table."""
-        return _tables(self.resources)
+        return _resource_tables(self.resources)
 
     @property
     def shown_resources(self) -> tuple[ResourceTable, ...]:
         """Those of the build that is shown alone."""
         build = self.build.id if self.build else None
-        return _tables(row for row in self.resources if row.build == build)
+        return _resource_tables(row for row in self.resources if row.build == build)
 
 
-def _tables(resources: Iterable[ResourceRow]) -> tuple[ResourceTable, ...]:
+def _resource_tables(resources: Iterable[ResourceRow]) -> tuple[ResourceTable, ...]:
     by_maker: dict[OccupancyRules, list[ResourceRow]] = {}
     for row in resources:
         if (rules := rules_of(targets.find(row.target))) is not None:
@@ -307,13 +307,13 @@ def kernel_page(
     # The emulation's build is the last thing that somebody wants to read.
     builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
     use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
-    rows = rows_of(kernel.pk)
+    rows = modelled_rows(kernel.pk)
     asked = next((row.build for row in rows if row.id == model[0] and row.is_shown), build_id)
-    build = _shown(builds, asked)
-    shown = _view_of(build, view)
+    build = _choose_build(builds, asked)
+    shown = _view_name(build, view)
     paths = _listing_paths(builds)
     listing = _listing(build, paths, shown)
-    modelled = _modelled(rows, build, listing, model)
+    modelled = _kernel_modelling(rows, build, listing, model)
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -344,18 +344,20 @@ def kernel_page(
     )
 
 
-def _modelled(
+def _kernel_modelling(
     rows: tuple[ModelledRow, ...],
     build: BuildRow | None,
     listing: ListingView | None,
     model: tuple[int | None, int, int | None],
-) -> Modelled:
+) -> KernelModelling:
     """The report that is asked for, else the newest of the build that is shown (1 query)."""
     asked, launch, at = model
     here = [row for row in rows if build and row.build == build.id and row.is_shown]
     row = next((row for row in here if row.id == asked), max(here, key=_newest, default=None))
-    report = report_of(row.id) if row else None
-    return Modelled(rows, row, view_of(report, listing, launch, at) if report else None)
+    report = load_report(row.id) if row else None
+    return KernelModelling(
+        rows, row, modelled_view(report, listing, launch, at) if report else None
+    )
 
 
 def _newest(row: ModelledRow) -> tuple[datetime, int]:
@@ -375,7 +377,7 @@ def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
 
 # A file is found by its content's digest, so what was read of it once stays true.
 @lru_cache(maxsize=4)
-def _view(path: str, digest: str, target: str) -> ListingView:
+def _cached_listing(path: str, digest: str, target: str) -> ListingView:
     return read_listing(_text(path, digest), targets.find(target))
 
 
@@ -391,7 +393,7 @@ def _text(path: str, digest: str) -> str:
     return files.read(path, digest).decode("utf-8", errors="replace")
 
 
-def listing_of(name: str, build_id: int, view: str = "") -> ListingView:
+def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
     """A build's listing, or another of its texts (1 query); raises ``Build.DoesNotExist``."""
     build = Build.objects.select_related("listing", "intermediate", "kernel").get(
         kernel__name=name, pk=build_id, listing__isnull=False
@@ -400,10 +402,10 @@ def listing_of(name: str, build_id: int, view: str = "") -> ListingView:
     asked = build.intermediate if view and view == title.lower() else None
     file = asked or build.listing
     assert file is not None
-    return _view(file.path, file.digest, build.target)
+    return _cached_listing(file.path, file.digest, build.target)
 
 
-def _view_of(build: BuildRow | None, asked: str) -> str:
+def _view_name(build: BuildRow | None, asked: str) -> str:
     """The text of a build that is its listing: the first of them unless another is asked for."""
     views = build.views if build else ()
     return asked if asked in views else next(iter(views), "")
@@ -418,7 +420,7 @@ def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> Lis
     if digest not in paths:
         return None
     with suppress(FileNotFoundError):
-        return _view(paths[digest], digest, build.target)
+        return _cached_listing(paths[digest], digest, build.target)
     return None
 
 
@@ -539,7 +541,7 @@ def _download(kernel: GeneratedKernel, build: Build, file: str) -> str:
     return reverse("kernel_download", args=[kernel.name, build.pk, file])
 
 
-def _shown(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRow | None:
+def _choose_build(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRow | None:
     asked = [build for build in builds if build.id == build_id]
     done = [build for build in builds if build.state == State.DONE]
     return next(iter([*asked, *done, *builds]), None)

@@ -13,15 +13,15 @@ from django.urls import reverse
 from codegen_app.models import Build, GeneratedKernel, KernelUse, State, TemplateNode
 from codegen_app.models.benchmark_result import BenchmarkResult
 from codegen_app.selectors import serving
-from codegen_app.selectors.measured_columns import pairs, resource_columns
+from codegen_app.selectors.measured_columns import format_pairs, resource_columns
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from codegen_app.selectors.serving import Bucket
-from codegen_app.selectors.tables import Asked, Column, Kind, Table, table
+from codegen_app.selectors.tables import Column, Kind, Table, TableQuery, build_table
 from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.stats.intervals import bounds_of, bounds_text
 
-PAGE = 200
+PAGE_SIZE = 200
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,15 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     ),
     Column("target", "Target", lambda row: row.target or None, note="of registers and occupancy"),
     Column("device", "Device", lambda row: row.device or None, note="that the time was taken on"),
-    Column("sizes", "Sizes", lambda row: pairs(row.sizes), Kind.CODE, shown=False),
+    Column("sizes", "Sizes", lambda row: format_pairs(row.sizes), Kind.CODE, shown=False),
     Column("template", "Template", lambda row: row.template),
     Column("language", "Language", lambda row: row.language, shown=False),
     Column("nodes", "Nodes", lambda row: row.nodes, Kind.WHOLE, note="that it can serve"),
     Column("builds", "Builds", lambda row: row.builds, Kind.WHOLE, shown=False),
     Column("results", "Results", lambda row: row.results, Kind.WHOLE, shown=False),
-    Column("config", "Configuration", lambda row: pairs(row.config), Kind.CODE),
+    Column("config", "Configuration", lambda row: format_pairs(row.config), Kind.CODE),
 )
-BY = "-share"
+DEFAULT_SORT = "-share"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class KernelList:
 
 
 def kernel_list(
-    asks: Asked, language: str = "", times: str = "", target: str = ""
+    asks: TableQuery, language: str = "", times: str = "", target: str = ""
 ) -> tuple[KernelList, Table[KernelRow]]:
     """The kernels as the address asks (12 queries), ``PAGE`` at a time; in one language where it is
     given. ``times`` names the bucket, ``target`` whose builds' registers are shown: the bucket's
@@ -131,15 +131,15 @@ def kernel_list(
     nodes = TemplateNode.objects.select_related("problem", "graph").only(
         *("problem__symbols", "graph__name", "name", "position", "kind")
     )
-    found = serving.known(nodes)
+    found = serving.node_buckets(nodes)
     bucket = found.find(times)
-    counts = _counted(Build.objects.filter(state=State.DONE), "target")
-    target = target if target in counts else _usual(counts, bucket)
+    counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
+    target = target if target in counts else _default_target(counts, bucket)
     costs = _costs(found, bucket)
-    measured = _measured(found, bucket)
+    measured = _kernel_times(found, bucket)
     resources = _resources(target)
     nodes_of, builds_of, results_of = (
-        _counted(of, "kernel")
+        _counts_by(of, "kernel")
         for of in (KernelUse.objects.all(), Build.objects.all(), BenchmarkResult.objects.all())
     )
     kernels = GeneratedKernel.objects.order_by("name").values_list(
@@ -162,7 +162,9 @@ def kernel_list(
         )
         for pk, name, template, config, file in kernels
     ]
-    shown = table("kernels", COLUMNS, (r for r in rows if language in ("", r.language)), asks, PAGE)
+    shown = build_table(
+        "kernels", COLUMNS, (r for r in rows if language in ("", r.language)), asks, PAGE_SIZE
+    )
     languages = tuple(sorted({row.language for row in rows}))
     page = KernelList(
         query=asks.filter,
@@ -179,23 +181,23 @@ def kernel_list(
     return page, shown
 
 
-def _counted(rows: QuerySet[Any], by: str) -> dict[Any, int]:
+def _counts_by(rows: QuerySet[Any], by: str) -> dict[Any, int]:
     return dict(rows.order_by().values_list(by).annotate(Count("pk")))
 
 
-def _usual(counts: Mapping[str, int], bucket: Bucket | None) -> str:
+def _default_target(counts: Mapping[str, int], bucket: Bucket | None) -> str:
     gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
     if bucket is not None and bucket.target in gpus:
         return bucket.target
     return max(gpus or counts, key=lambda name: (counts[name], name), default="")
 
 
-def _costs(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+def _costs(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
     """Of the graph where a kernel costs most, its part of the measured time (2 queries)."""
     spent: dict[tuple[int, int], float] = defaultdict(float)
     totals: dict[int, float] = defaultdict(float)
     graphs = {node.pk: node.graph for node in found.nodes}
-    for node, served in serving.serving(found, bucket).items():
+    for node, served in serving.served_kernels(found, bucket).items():
         if served.measured is not None:
             graph, median_ns = graphs[node].pk, served.measured.result.median_ns
             spent[served.kernel.pk, graph] += median_ns
@@ -209,7 +211,7 @@ def _costs(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str, A
     return largest
 
 
-def _measured(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+def _kernel_times(found: serving.NodeBuckets, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
     """The times in the bucket, each of the problem where it is longest (1 query)."""
     if bucket is None:
         return {}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codegen_app.selectors.measured_columns import (
-    key_beside,
+    format_pairs,
     metric_columns,
-    pairs,
     parameter_column,
     resource_columns,
     time_columns,
+    unique_key,
 )
 from codegen_app.selectors.measured_row import MeasuredRow
 from codegen_app.selectors.pages.run import LedgerRow, RunPage
@@ -26,7 +26,7 @@ def _measured(row: LedgerRow) -> MeasuredRow | None:
     return row
 
 
-def _all() -> tuple[Column[LedgerRow], ...]:
+def _all_columns() -> tuple[Column[LedgerRow], ...]:
     """Made for each page, by the metrics that there are."""
     return (
         Column("node", "Node", lambda row: row.node, Kind.CODE),
@@ -55,7 +55,7 @@ def _all() -> tuple[Column[LedgerRow], ...]:
         *resource_columns(lambda row: row.resource_use),
         *metric_columns(_measured),
         Column("error", "Error / bound", lambda row: row.check_ratio, Kind.RATIO, sparse=True),
-        Column("config", "Configuration", lambda row: pairs(row.config), Kind.CODE),
+        Column("config", "Configuration", lambda row: format_pairs(row.config), Kind.CODE),
         Column("reason", "Reason", lambda row: row.reason or None),
         Column("language", "Language", lambda row: row.language or None),
     )
@@ -63,7 +63,7 @@ def _all() -> tuple[Column[LedgerRow], ...]:
 
 def parameter_key(name: str) -> str:
     """What addresses call a parameter's column: its name, unless another column has that."""
-    return key_beside(name, {column.key for column in _all()})
+    return unique_key(name, {column.key for column in _all_columns()})
 
 
 def columns(page: RunPage, parameters: Sequence[str] = ()) -> tuple[Column[LedgerRow], ...]:
@@ -82,4 +82,4 @@ def columns(page: RunPage, parameters: Sequence[str] = ()) -> tuple[Column[Ledge
         )
         for one in parameters
     )
-    return tuple(column for column in (*_all(), *own) if column.key not in left_out)
+    return tuple(column for column in (*_all_columns(), *own) if column.key not in left_out)

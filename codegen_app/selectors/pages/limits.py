@@ -11,18 +11,18 @@ from typing import Any
 from codegen_app.models import BenchmarkResult, ProblemWork
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
-from codegen_app.selectors.measurements import measured
+from codegen_app.selectors.measurements import current_measurement
 from codegen_app.selectors.modelled.rows import ModelledRow
 from scheduler import targets
 from scheduler.targets import Board
 from scheduler.tuning import roofline
 from scheduler.tuning.work import Work
 
-_MOST = 2000
+_MAX_RESULTS = 2000
 
 
 @dataclass(frozen=True)
-class Point(MeasuredRow):
+class MeasuredPoint(MeasuredRow):
     """The measurement of a kernel on a GPU that counts. ``share`` is the part of what the board
     allows, None where the board
     is not in the table."""
@@ -39,7 +39,7 @@ class Point(MeasuredRow):
 
 
 @dataclass(frozen=True)
-class Modelled:
+class BoardTime:
     """A time that the model says of a kernel on a board, in ns; never a measurement."""
 
     board: str
@@ -65,9 +65,9 @@ class LimitRow:
     products_ns: float
     least_ns: float
     bound: str
-    best: Point | None
+    best: MeasuredPoint | None
     sources: tuple[str, ...]
-    modelled: Modelled | None = None
+    modelled: BoardTime | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Limits:
     unit: str
     intensity: float | None
     boards: tuple[LimitRow, ...]
-    points: tuple[Point, ...]
+    points: tuple[MeasuredPoint, ...]
     emulated: bool
 
     @property
@@ -194,22 +194,22 @@ def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
     for row in (
         rows.select_related("environment", "kernel", "build", WITH_ORIGIN)
         .defer("kernel__source", "rejected_samples", "check_detail", "build__log")
-        .order_by("-pk")[:_MOST]
+        .order_by("-pk")[:_MAX_RESULTS]
     ):
         where = row.environment
         compiler = row.build.toolchain, row.build.toolchain_version
         key = row.kernel_id, where.device_name, where.target, row.origin, _key(row.bindings)
         buckets[*key, *compiler].append(row)
-    counting = (measured(of_one) for of_one in buckets.values())
+    counting = (current_measurement(of_one) for of_one in buckets.values())
     return sorted((one.result for one in counting if one), key=lambda row: row.median_ns)
 
 
-def _point(result: BenchmarkResult, work: Work | None) -> Point:
+def _point(result: BenchmarkResult, work: Work | None) -> MeasuredPoint:
     environment = result.environment
     board = targets.board_of(environment.target, environment.device_name)
     kind = roofline.intensity(work) if work else None
     share = roofline.limit(work, board).least_ns / result.median_ns if work and board else None
-    return Point(
+    return MeasuredPoint(
         kernel=result.kernel.name,
         url=result.kernel.get_absolute_url(),
         device=environment.device_name,
@@ -224,14 +224,14 @@ def _point(result: BenchmarkResult, work: Work | None) -> Point:
     )
 
 
-def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> Modelled | None:
+def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> BoardTime | None:
     """The least of the modelled times of that board."""
     own = [row for row in rows if row.board == board.name and row.target == board.target]
     row = min(own, key=lambda row: row.time_us or 0.0, default=None)
     if row is None or not row.time_us:
         return None
     kind, time_ns = roofline.intensity(work), 1000 * row.time_us
-    return Modelled(
+    return BoardTime(
         board=board.name,
         target=board.target,
         time_ns=time_ns,
@@ -242,7 +242,7 @@ def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> Modelled
 
 
 def _row(
-    board: Board, work: Work, points: Sequence[Point], modelled: Sequence[ModelledRow]
+    board: Board, work: Work, points: Sequence[MeasuredPoint], modelled: Sequence[ModelledRow]
 ) -> LimitRow:
     found = roofline.limit(work, board)
     kind = roofline.intensity(work)

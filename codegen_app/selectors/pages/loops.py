@@ -21,7 +21,7 @@ class LoopRow:
     last: int
 
 
-def loops_of(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
+def find_loops(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
     """The loops among the nodes of one graph, outer ones before those in them."""
     marks = {node.name: node for node in nodes if node.kind == TemplateNode.LOOP}
     found = [
@@ -38,7 +38,7 @@ def loops_of(nodes: Iterable[TemplateNode]) -> tuple[LoopRow, ...]:
     return tuple(sorted(found, key=lambda loop: loop.first))
 
 
-def innermost(loops: Sequence[LoopRow], position: int) -> LoopRow | None:
+def innermost_loop(loops: Sequence[LoopRow], position: int) -> LoopRow | None:
     """The loop in each of whose steps the node at a position runs, if any."""
     around = [loop for loop in loops if loop.first < position < loop.last]
     return around[-1] if around else None

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from codegen_app.access import permissions
 from codegen_app.models import OPEN_STATES, State
-from codegen_app.selectors.pages.glance import Glance
 from codegen_app.selectors.pages.overview_changes import OverviewChanges
+from codegen_app.selectors.pages.overview_summary import OverviewSummary
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FirstStep:
 _EXPORT = 'torch.export.save(torch.export.export(model, args), "model.pt2")'
 
 
-def first_steps(glance: Glance | None) -> tuple[FirstStep, ...]:
+def first_steps(glance: OverviewSummary | None) -> tuple[FirstStep, ...]:
     """What a newcomer does, in this order; none once a graph has times."""
     if glance is not None and glance.measured.measured:
         return ()
@@ -78,7 +78,9 @@ def first_steps(glance: Glance | None) -> tuple[FirstStep, ...]:
     )
 
 
-def next_step(glance: Glance | None, changes: OverviewChanges, *, alive: bool) -> NextStep | None:
+def next_step(
+    glance: OverviewSummary | None, changes: OverviewChanges, *, alive: bool
+) -> NextStep | None:
     """The most pressing; None on an empty site, which has the first steps in its place. ``alive``:
     a worker is there to do what is asked for."""
     if glance is None:
@@ -86,7 +88,7 @@ def next_step(glance: Glance | None, changes: OverviewChanges, *, alive: bool) -
     return next(_steps(glance, changes, alive), None)
 
 
-def _steps(glance: Glance, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
+def _steps(glance: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
     if changes.worst_regressions:
         alert = changes.worst_regressions[0]
         what = f"{changes.regressions} regression{'s' if changes.regressions > 1 else ''} open"
@@ -102,10 +104,10 @@ def _steps(glance: Glance, changes: OverviewChanges, alive: bool) -> Iterator[Ne
         why = "Its kernels are being made"
         yield NextStep(f"Watch {glance.name} being prepared", why, glance.url, "Open the graph")
         return
-    yield from _of_times(glance)
+    yield from _timing_steps(glance)
 
 
-def _of_times(glance: Glance) -> Iterator[NextStep]:
+def _timing_steps(glance: OverviewSummary) -> Iterator[NextStep]:
     measured, top = glance.measured, glance.top
     if measured.with_kernel and not measured.is_whole:
         left = measured.with_kernel - measured.measured

@@ -21,13 +21,13 @@ from codegen_app.models import (
 )
 from codegen_app.selectors import serving
 from codegen_app.selectors.explorer.model import Explorer
-from codegen_app.selectors.languages import LanguageRow, Tried, by_language
-from codegen_app.selectors.ledger import outcome_of
+from codegen_app.selectors.languages import LanguageRow, TriedCandidate, language_rows
+from codegen_app.selectors.ledger import candidate_outcome
 from codegen_app.selectors.measured_row import MeasuredRow
-from codegen_app.selectors.measurements import measured_fields
-from codegen_app.selectors.modelled.candidates import ModelledAt, ModelledTime, modelled_times
+from codegen_app.selectors.measurements import measurement_fields
+from codegen_app.selectors.modelled.candidates import BoardSizes, ModelledTime, modelled_times
 from codegen_app.selectors.pages.limits import Limits, limits
-from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
+from codegen_app.selectors.pages.loops import LoopRow, find_loops, innermost_loop
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
@@ -161,7 +161,7 @@ class NodePage:
     decisions: tuple[Mapping[str, Any], ...]
     bucket: serving.Bucket | None
     buckets: tuple[serving.Bucket, ...]
-    modelled_at: ModelledAt | None
+    modelled_at: BoardSizes | None
     candidates: tuple[CandidateRow, ...]
     languages: tuple[LanguageRow, ...]
     offered: int
@@ -222,7 +222,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
     )
     problem = node.problem
     neighbours, loops = _neighbours(node)
-    known = serving.known([node])
+    known = serving.node_buckets([node])
     bucket = known.find(bucket_name)
     modelled_at, candidates = _candidates(node, known, bucket)
     recorded = serving.recorded_targets([node])
@@ -253,22 +253,22 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         buckets=known.buckets,
         modelled_at=modelled_at,
         candidates=candidates,
-        languages=by_language(map(_tried, candidates)),
+        languages=language_rows(map(_tried_candidate, candidates)),
         offered=node.offered,
         target=target,
         targets=recorded,
         legal=node.legal.get(target),
         rejected=_rejected(node.rejected_for(target)),
-        runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
+        runs=run_rows(node.graph.tuning_runs.filter(_run_filter(node))[:20]),
         limits=limits(node.problem_id, sizes),
         previous=neighbours.get(node.position - 1),
         next=neighbours.get(node.position + 1),
-        loop=innermost(loops, node.position),
+        loop=innermost_loop(loops, node.position),
         body=_body(node, loops),
     )
 
 
-def _concerns(node: TemplateNode) -> Q:
+def _run_filter(node: TemplateNode) -> Q:
     return Q(template_node=node) | Q(template_node__isnull=True)
 
 
@@ -303,8 +303,8 @@ def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]
 
 
 def _candidates(
-    node: TemplateNode, known: serving.Known, bucket: serving.Bucket | None
-) -> tuple[ModelledAt | None, tuple[CandidateRow, ...]]:
+    node: TemplateNode, known: serving.NodeBuckets, bucket: serving.Bucket | None
+) -> tuple[BoardSizes | None, tuple[CandidateRow, ...]]:
     """The kernels for this node, with builds, times in a bucket, modelled ones (and of which board
     and sizes those are) and rejections (6 queries)."""
     uses = list(
@@ -329,7 +329,7 @@ def _candidates(
     timings = _timings(node, bucket, kernels)
     here = known.selections(bucket).get(node.problem_id or 0)
     selected = here.kernel_id if here else None
-    serves = _serves(known)
+    serves = _selected_on(known)
     rejections = _rejections(node, kernels)
     modelled_at, modelled = modelled_times(
         {kernel: [build.pk for build in of] for kernel, of in builds.items()},
@@ -364,12 +364,12 @@ def _candidates(
 def _with_outcomes(rows: Iterable[CandidateRow]) -> tuple[CandidateRow, ...]:
     """What became of each, and in which order."""
     rows = tuple(rows)
-    at = {row.position: moment for row in rows if (moment := _known_at(row)) is not None}
+    at = {row.position: moment for row in rows if (moment := _outcome_at(row)) is not None}
     order = {place: n for n, place in enumerate(sorted(at, key=lambda one: (at[one], one)), 1)}
     return tuple(replace(row, outcome=_outcome(row), order=order.get(row.position)) for row in rows)
 
 
-def _known_at(row: CandidateRow) -> datetime | None:
+def _outcome_at(row: CandidateRow) -> datetime | None:
     if row.timing is not None:
         return row.timing.at
     return None if row.failure is None else row.failure.at
@@ -383,13 +383,15 @@ def _outcome(row: CandidateRow) -> str:
     return str(CandidateState.MODELLED if row.modelled is not None else CandidateState.UNTRIED)
 
 
-def _tried(row: CandidateRow) -> tuple[Tried, str]:
+def _tried_candidate(row: CandidateRow) -> tuple[TriedCandidate, str]:
     metrics = row.timing.metrics if row.timing else {}
     reason = "" if row.timing else next(iter(row.rejections), "")
-    return Tried(language=row.language, kernel=row.kernel, url=row.url, metrics=metrics), reason
+    return TriedCandidate(
+        language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
+    ), reason
 
 
-def _serves(known: serving.Known) -> Mapping[int, Iterable[str]]:
+def _selected_on(known: serving.NodeBuckets) -> Mapping[int, Iterable[str]]:
     """Where each kernel is selected for the problem; a dict keeps order and drops repeats."""
     found: dict[int, dict[str, None]] = defaultdict(dict)
     for selection in known.selected:
@@ -406,7 +408,9 @@ def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iter
         state__in=(State.REJECTED, State.QUARANTINED),
     )
     for row in rows:
-        one = Failure(outcome_of(row.state, row.stage), row.stage, row.reason, row.finished_at)
+        one = Failure(
+            candidate_outcome(row.state, row.stage), row.stage, row.reason, row.finished_at
+        )
         found[row.kernel_id or 0][str(one)] = one
     return {kernel: tuple(each.values()) for kernel, each in found.items()}
 
@@ -420,7 +424,7 @@ def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure 
     if failed is None:
         return None
     stage = failed.stage or Stage.COMPILE
-    return Failure(outcome_of(failed.state, stage), stage, failed.reason, failed.finished_at)
+    return Failure(candidate_outcome(failed.state, stage), stage, failed.reason, failed.finished_at)
 
 
 _FAILED = (State.REJECTED, State.QUARANTINED)
@@ -437,12 +441,12 @@ def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
 def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
     """``default`` has the default candidate's builds by target."""
     return tuple(
-        BuildState(build.pk, build.target, build.state, build.reason, _beside(build, default))
+        BuildState(build.pk, build.target, build.state, build.reason, _compare_url(build, default))
         for build in builds
     )
 
 
-def _beside(build: Build, default: Mapping[str, int]) -> str:
+def _compare_url(build: Build, default: Mapping[str, int]) -> str:
     other = default.get(build.target)
     if build.state != State.DONE or other is None or other == build.pk:
         return ""
@@ -460,7 +464,7 @@ def _timings(
             bindings=found.result.bindings,
             run=found.result.task.run_id if found.result.task else None,
             at=found.result.created_at,
-            **measured_fields(found),
+            **measurement_fields(found),
         )
         for (_, kernel), found in serving.measurements([node], bucket, kernels).items()
     }
@@ -481,7 +485,7 @@ def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow
         for other in found
         if other.position in beside
     }
-    return near, loops_of(found)
+    return near, find_loops(found)
 
 
 def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from codegen_app.selectors.tables import Asked, Column, Kind, Table
-from codegen_app.selectors.tables import table as table_of
+from codegen_app.selectors.tables import Column, Kind, Table, TableQuery
+from codegen_app.selectors.tables import build_table as table_of
 from scheduler.lowering.ops.table import TableRow, catalogue, table
 
-PAGE = 200
+PAGE_SIZE = 200
 KERNEL, REFERENCE = "kernel", "reference"
 MADE_BY = (KERNEL, REFERENCE)
 
@@ -59,7 +59,7 @@ class OpList:
         return bool(self.words or self.made_by or self.core)
 
 
-def _by(row: OpRow) -> str:
+def _computed_by(row: OpRow) -> str:
     if row.kernel:
         return row.kernel
     return f"left to the reference: {row.reason}" if row.reason else "not read"
@@ -76,7 +76,7 @@ COLUMNS: tuple[Column[OpRow], ...] = (
         shown=False,
     ),
     Column("core", "Core ATen", lambda row: "core" if row.core else None, shown=False),
-    Column("by", "Kernels by", _by, note="the family of rules that makes its kernels"),
+    Column("by", "Kernels by", _computed_by, note="the family of rules that makes its kernels"),
     Column("types", "Types", lambda row: " ".join(row.dtypes) or None, Kind.CODE),
     Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="of OpInfo"),
     Column("entries", "OpInfo entries", lambda row: ", ".join(row.entries) or None, Kind.CODE),
@@ -85,7 +85,7 @@ COLUMNS: tuple[Column[OpRow], ...] = (
 
 
 def op_list(
-    words: str = "", made_by: str = "", core: bool = False, asks: Asked | None = None
+    words: str = "", made_by: str = "", core: bool = False, asks: TableQuery | None = None
 ) -> tuple[OpList, Table[OpRow]]:
     """The ops that have all of these words, are computed by kernels (``KERNEL``) or left to the
     reference (``REFERENCE``), and are of Core ATen where ``core`` is set, as a table takes them
@@ -100,7 +100,7 @@ def op_list(
         and (row.core or not core)
     ]
     every = [row for row, _ in _rows()]
-    shown = table_of("ops", COLUMNS, found, asks or Asked(), PAGE)
+    shown = table_of("ops", COLUMNS, found, asks or TableQuery(), PAGE_SIZE)
     page = OpList(
         words=words,
         made_by=made_by,
@@ -120,7 +120,7 @@ def op_list(
 @cache
 def _rows() -> tuple[tuple[OpRow, str], ...]:
     """Every op with the text that words are looked for in; it stays while the process runs."""
-    return tuple((row, _text(row)) for row in map(_row, table()))
+    return tuple((row, _search_text(row)) for row in map(_row, table()))
 
 
 def _row(row: TableRow) -> OpRow:
@@ -136,7 +136,7 @@ def _row(row: TableRow) -> OpRow:
     )
 
 
-def _text(row: OpRow) -> str:
+def _search_text(row: OpRow) -> str:
     return "\n".join((row.name, *_targets(row), row.kernel, row.reason, *row.dtypes)).lower()
 
 

@@ -13,10 +13,10 @@ from django.urls import reverse
 
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun
 from codegen_app.models.worker import Control, Worker
-from codegen_app.selectors.pages.glance import Glance, glance
 from codegen_app.selectors.pages.graphs import GraphRow, graph_rows
 from codegen_app.selectors.pages.next_step import FirstStep, NextStep, first_steps, next_step
 from codegen_app.selectors.pages.overview_changes import OverviewChanges, overview_changes
+from codegen_app.selectors.pages.overview_summary import OverviewSummary, overview_summary
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 
 _REJECTED = (State.REJECTED, State.QUARANTINED)
@@ -78,7 +78,7 @@ class RejectionCount:
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedGraph:
     """A graph with times that would be shown unasked, in place of the one that is: it is newer, or
     that has no time."""
 
@@ -94,8 +94,8 @@ class Overview:
     half measured (``_usual``); ``offered`` is there where another was asked for. ``first_steps``
     are those of a site without any time."""
 
-    glance: Glance | None
-    offered: Offered | None
+    glance: OverviewSummary | None
+    offered: OfferedGraph | None
     next_step: NextStep | None
     first_steps: tuple[FirstStep, ...]
     graphs: tuple[GraphRow, ...]
@@ -112,11 +112,11 @@ def overview(graph: int | None = None) -> Overview:
         worker_rows(),
         overview_changes(),
     )
-    usual = _usual(rows)
-    shown = _shown(usual, graph)
+    usual = _default_graph(rows)
+    shown = _summary(usual, graph)
     return Overview(
         glance=shown,
-        offered=_offered(rows, usual, shown),
+        offered=_offered_graph(rows, usual, shown),
         next_step=next_step(shown, changes, alive=any(worker.alive for worker in workers)),
         first_steps=first_steps(shown),
         graphs=rows,
@@ -127,7 +127,7 @@ def overview(graph: int | None = None) -> Overview:
     )
 
 
-def _usual(rows: tuple[GraphRow, ...]) -> GraphRow | None:
+def _default_graph(rows: tuple[GraphRow, ...]) -> GraphRow | None:
     """The graph that is shown unasked: the newest of which at least half is measured, since what
     costs most of two nodes in fourteen says little; else the newest with times; else the newest."""
     measured = [row for row in rows if row.measured.measured]
@@ -135,18 +135,18 @@ def _usual(rows: tuple[GraphRow, ...]) -> GraphRow | None:
     return next(iter((*half, *measured, *rows)), None)
 
 
-def _shown(usual: GraphRow | None, asked: int | None) -> Glance | None:
+def _summary(usual: GraphRow | None, asked: int | None) -> OverviewSummary | None:
     """The graph at a glance: that which is asked for, else the usual one (1 query, and a
     glance's)."""
     graphs = Graph.objects.only("name", "state", "digest")
     keys = [key for key in (asked, usual.id if usual else None) if key is not None]
     chosen = sorted(graphs.filter(pk__in=keys), key=lambda row: row.pk != asked)
-    return glance(chosen[0]) if chosen else None
+    return overview_summary(chosen[0]) if chosen else None
 
 
-def _offered(
-    rows: tuple[GraphRow, ...], usual: GraphRow | None, shown: Glance | None
-) -> Offered | None:
+def _offered_graph(
+    rows: tuple[GraphRow, ...], usual: GraphRow | None, shown: OverviewSummary | None
+) -> OfferedGraph | None:
     """What a reader who keeps another graph is offered; ``rows`` are the newest graphs first."""
     if usual is None or shown is None or not usual.measured.measured:
         return None
@@ -154,7 +154,7 @@ def _offered(
     is_newer = shown.graph not in order or order.index(usual.id) < order.index(shown.graph)
     if usual.id == shown.graph or not (is_newer or not shown.measured.measured):
         return None
-    return Offered(usual.id, usual.name, reverse("overview"), is_newer)
+    return OfferedGraph(usual.id, usual.name, reverse("overview"), is_newer)
 
 
 def worker_rows() -> tuple[WorkerRow, ...]:

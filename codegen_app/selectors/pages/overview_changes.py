@@ -13,21 +13,26 @@ from django.utils import timezone
 
 from codegen_app.models import Alert, AlertKind, Change
 from codegen_app.models.alert import OPEN_ALERT_STATES
-from codegen_app.selectors.alerting import worst_keys
-from codegen_app.selectors.tracked import Moved, SeriesHead, head_of, moved_of
+from codegen_app.selectors.alert_rows import worst_change_ids
+from codegen_app.selectors.series_summary import (
+    ChangeSummary,
+    SeriesHead,
+    change_summary,
+    series_head,
+)
 
 DAYS = 7
-MOST_CHANGES = 5_000
+MAX_CHANGES = 5_000
 """The newest changes, among which the largest are looked for: however many there are."""
-_MOST_ALERTS, _MOST_MOVERS = 6, 10
+_MAX_ALERTS, _MAX_MOVERS = 6, 10
 # The newest by their key, whatever the planner thinks of how many are young enough.
 _MOVERS = f"""
     SELECT id FROM (
         SELECT id, before, after, found_at, withdrawn_at FROM {Change._meta.db_table}
-        ORDER BY id DESC LIMIT {MOST_CHANGES}
+        ORDER BY id DESC LIMIT {MAX_CHANGES}
     ) AS newest
     WHERE withdrawn_at IS NULL AND found_at >= %s
-    ORDER BY ABS(LN(after / before)) DESC, id DESC LIMIT {_MOST_MOVERS}
+    ORDER BY ABS(LN(after / before)) DESC, id DESC LIMIT {_MAX_MOVERS}
 """  # noqa: S608 - our own names
 
 
@@ -42,7 +47,7 @@ class OpenAlert:
     revision: str
     state: str
     series: int
-    worst: Moved | None
+    worst: ChangeSummary | None
     cause: str
     created_at: datetime
     generated: bool
@@ -53,7 +58,7 @@ class Mover:
     """A change, and the series that it is of."""
 
     head: SeriesHead
-    change: Moved
+    change: ChangeSummary
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class OverviewChanges:
     best_improvements: tuple[OpenAlert, ...]
     movers: tuple[Mover, ...]
     days: int = DAYS
-    most_changes: int = MOST_CHANGES
+    most_changes: int = MAX_CHANGES
 
     @property
     def alerts(self) -> tuple[tuple[str, int, tuple[OpenAlert, ...]], ...]:
@@ -83,12 +88,12 @@ def overview_changes() -> OverviewChanges:
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
     regressions, improvements = map(_alerts, (AlertKind.REGRESSION, AlertKind.IMPROVEMENT))
-    worst = _worst([*regressions, *improvements])
+    worst = _worst_changes([*regressions, *improvements])
     return OverviewChanges(
         regressions=counts.get(AlertKind.REGRESSION, 0),
         improvements=counts.get(AlertKind.IMPROVEMENT, 0),
-        worst_regressions=tuple(_open(row, worst) for row in regressions),
-        best_improvements=tuple(_open(row, worst) for row in improvements),
+        worst_regressions=tuple(_open_alert(row, worst) for row in regressions),
+        best_improvements=tuple(_open_alert(row, worst) for row in improvements),
         movers=_movers(),
     )
 
@@ -97,18 +102,18 @@ def _alerts(kind: AlertKind) -> list[Alert]:
     rows = Alert.objects.filter(kind=kind, state__in=OPEN_ALERT_STATES, duplicate_of=None)
     effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
     shown = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
-    return list(shown[:_MOST_ALERTS])
+    return list(shown[:_MAX_ALERTS])
 
 
-def _worst(alerts: Sequence[Alert]) -> dict[int | None, Moved]:
+def _worst_changes(alerts: Sequence[Alert]) -> dict[int | None, ChangeSummary]:
     """The change of each that moved most."""
     keys = [0, *(row.pk for row in alerts)]  # 0 is none: as many queries without alerts
-    rows = Change.objects.filter(pk__in=worst_keys(keys)).defer("explanation")
+    rows = Change.objects.filter(pk__in=worst_change_ids(keys)).defer("explanation")
     each = rows.select_related("series", "revision", "previous", "alert")
-    return {row.alert_id: moved_of(row, row.series.unit) for row in each}
+    return {row.alert_id: change_summary(row, row.series.unit) for row in each}
 
 
-def _open(row: Alert, worst: Mapping[int | None, Moved]) -> OpenAlert:
+def _open_alert(row: Alert, worst: Mapping[int | None, ChangeSummary]) -> OpenAlert:
     return OpenAlert(
         id=row.pk,
         url=f"/alerts/{row.pk}",
@@ -129,4 +134,6 @@ def _movers() -> tuple[Mover, ...]:
     rows = shown.select_related("series", "revision", "previous", "alert").order_by(
         Abs(Ln(F("after") / F("before"))).desc(), "-pk"
     )
-    return tuple(Mover(head_of(row.series), moved_of(row, row.series.unit)) for row in rows)
+    return tuple(
+        Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in rows
+    )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from codegen_app.models import Datum
-from codegen_app.selectors.pages.change import RevisionFacts, revision_facts, texts_of
-from codegen_app.selectors.tracked import Reading, SeriesHead, head_of, reading_of
-from codegen_app.selectors.withdrawn import WithdrawalRow, withdrawals_of_point
+from codegen_app.selectors.pages.change import RevisionFacts, fact_texts, revision_facts
+from codegen_app.selectors.series_summary import PointValue, SeriesHead, point_value, series_head
+from codegen_app.selectors.withdrawals import WithdrawalRow, withdrawals_of_point
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PointPage:
     id: int
     url: str
     series: SeriesHead
-    reading: Reading
+    reading: PointValue
     revision: RevisionFacts
     measured_at: datetime
     samples: int
@@ -66,12 +66,12 @@ def point_page(series: int, pk: int) -> PointPage:
     return PointPage(
         id=datum.pk,
         url=datum.get_absolute_url(),
-        series=head_of(datum.series),
-        reading=reading_of(datum, datum.series.unit),
+        series=series_head(datum.series),
+        reading=point_value(datum, datum.series.unit),
         revision=revision_facts(datum.revision),
         measured_at=datum.measured_at,
         samples=len(datum.samples or ()),
-        facts=tuple(texts_of(datum.conditions.facts)),
+        facts=tuple(fact_texts(datum.conditions.facts)),
         kernel=kernel.name if kernel else "",
         kernel_url=kernel.get_absolute_url() if kernel else "",
         run=datum.run_id,

@@ -20,7 +20,7 @@ class SubjectRow:
 
 
 @dataclass(frozen=True)
-class TunedOn:
+class TargetChoice:
     """A target or modelled device; ``is_measured``: a live worker measures on it now."""
 
     name: str
@@ -32,7 +32,7 @@ class RetunePage:
     """What would be tuned, where that can be, and how many runs may be asked for at once."""
 
     subjects: tuple[SubjectRow, ...]
-    targets: tuple[TunedOn, ...]
+    targets: tuple[TargetChoice, ...]
     most_runs: int
 
 
@@ -44,7 +44,7 @@ def retune_page(
     """Of what is pointed at, with each choice of the form and whether it is measured on now."""
     return RetunePage(
         subjects=tuple(_row(graph, node) for graph, node in subjects),
-        targets=tuple(TunedOn(*one) for one in measured_on),
+        targets=tuple(TargetChoice(*one) for one in measured_on),
         most_runs=most_runs,
     )
 

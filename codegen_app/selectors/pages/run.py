@@ -13,13 +13,19 @@ from django.urls import reverse
 
 from codegen_app.models import Candidate, Selection, State, TuningRun, TuningTask
 from codegen_app.selectors.explorer.model import Explorer
-from codegen_app.selectors.languages import LanguageRow, Tried, by_language
-from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
+from codegen_app.selectors.languages import LanguageRow, TriedCandidate, language_rows
+from codegen_app.selectors.ledger import (
+    Curve,
+    candidate_outcome,
+    elapsed_s,
+    modelled_result,
+    trial_orders,
+)
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
-from codegen_app.selectors.pages.unserved import unserved
+from codegen_app.selectors.pages.unserved_queues import unserved_queues
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
-from codegen_app.selectors.serving import is_of
+from codegen_app.selectors.serving import is_in_bucket
 from scheduler.codegen.languages import language_of
 from scheduler.tuning.ledger import best_so_far
 from scheduler.tuning.modelled_time import ModelledTime, devices_of
@@ -58,7 +64,7 @@ class LedgerRow(MeasuredRow):
 
 
 @dataclass(frozen=True)
-class Best(MeasuredRow):
+class BestKernel(MeasuredRow):
     """The kernel of one problem that was chosen, or the fastest so far; ``languages`` has the
     fastest of each language where there are several. ``reason`` says what decided, and whether the
     kernel took over from what served; ``serves`` whether it is selected now."""
@@ -92,7 +98,7 @@ class RunPage:
     """One run with everything that was tried."""
 
     run: RunRow
-    best: tuple[Best, ...]
+    best: tuple[BestKernel, ...]
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
     waiting: tuple[str, ...] = ()  # what nobody does now, or is tried again later, and why
@@ -148,8 +154,8 @@ def run_page(pk: int) -> RunPage:
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
     candidates = _candidates(pk)
-    selected = _selected(candidates)
-    tried = orders(candidates)
+    selected = _selected_ids(candidates)
+    tried = trial_orders(candidates)
     nodes = {candidate.task.template_node for candidate in candidates}
     node_urls = {node: node.get_absolute_url() for node in nodes}
     ledger = tuple(
@@ -161,9 +167,9 @@ def run_page(pk: int) -> RunPage:
         )
         for candidate in candidates
     )
-    waiting = (*unserved(rows[0], candidates), *_waiting(candidates))
-    begun = _begun_with(candidates)
-    return RunPage(rows[0], _best(ledger), ledger, _curves(ledger), waiting, begun)
+    waiting = (*unserved_queues(rows[0], candidates), *_wait_reasons(candidates))
+    begun = _warm_starts(candidates)
+    return RunPage(rows[0], _best_kernels(ledger), ledger, _curves(ledger), waiting, begun)
 
 
 def _candidates(pk: int) -> list[Candidate]:
@@ -186,7 +192,7 @@ def _candidates(pk: int) -> list[Candidate]:
     )
 
 
-def _begun_with(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
+def _warm_starts(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
     tasks = {row.task for row in candidates}
     earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
     return tuple(
@@ -195,12 +201,12 @@ def _begun_with(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
     )
 
 
-def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
+def _wait_reasons(candidates: Iterable[Any]) -> tuple[str, ...]:
     """Each reason once, with how many it holds up."""
     tasks = {row.task for row in candidates}
     reasons = Counter(task.reason for task in tasks if task.state == State.QUEUED and task.reason)
     lines = [
-        f"{_counted(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
+        f"{_pluralize(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
     ]
     builds = {
         row.build_id: row.build.reason
@@ -208,15 +214,15 @@ def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
         if row.build is not None and row.build.state == State.QUEUED and row.build.reason
     }
     for why, n in Counter(builds.values()).most_common(3):
-        lines.append(f"{_counted(n, 'build waits', 'builds wait')}: {why}")
+        lines.append(f"{_pluralize(n, 'build waits', 'builds wait')}: {why}")
     return tuple(lines)
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _pluralize(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _selected(candidates: Iterable[Candidate]) -> set[int]:
+def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
     """Those that are selected now in the bucket that they were measured in (1 query)."""
     by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in candidates:
@@ -230,7 +236,10 @@ def _selected(candidates: Iterable[Candidate]) -> set[int]:
         row.pk
         for one in serving
         for row in by_kernel.get((one.problem_id, one.kernel_id), ())
-        if row.kernel and row.build and row.result and is_of(one, row.result, row.build, row.kernel)
+        if row.kernel
+        and row.build
+        and row.result
+        and is_in_bucket(one, row.result, row.build, row.kernel)
     }
 
 
@@ -253,19 +262,19 @@ def _ledger_row(candidate: Candidate, node_url: str, *, serves: bool, order: int
         emulated=bool(result and result.emulated),
         chosen=candidate.chosen,
         tied=candidate.tied,
-        modelled=modelled_of(candidate),
+        modelled=modelled_result(candidate),
         serves=serves,
         resource_use=resource_use(candidate.build.resources, candidate.build.target)
         if candidate.build
         else None,
-        outcome=outcome_of(candidate.state, candidate.stage, modelled=result is None),
+        outcome=candidate_outcome(candidate.state, candidate.stage, modelled=result is None),
         order=order,
-        at_s=seconds_of(candidate) if order else None,
+        at_s=elapsed_s(candidate) if order else None,
     )
 
 
-def _tried(row: LedgerRow) -> tuple[Tried, str]:
-    one = Tried(
+def _tried_candidate(row: LedgerRow) -> tuple[TriedCandidate, str]:
+    one = TriedCandidate(
         language=row.language,
         kernel=row.kernel,
         url=row.kernel_url,
@@ -303,7 +312,7 @@ def _time_ns(row: LedgerRow) -> float | None:
     return row.median_ns
 
 
-def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
+def _best_kernels(ledger: tuple[LedgerRow, ...]) -> tuple[BestKernel, ...]:
     """The fastest candidate of each problem, in the order of the graph."""
     best = []
     for (node_url, problem), of_problem in _by_problem(ledger).items():
@@ -314,7 +323,7 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
             continue
         row = min(rows, key=lambda r: (not r.chosen, r.median_ns or r.modelled_ns or 0.0))
         best.append(
-            Best(
+            BestKernel(
                 node=row.node,
                 node_url=node_url,
                 problem=problem,
@@ -326,7 +335,9 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
                 emulated=row.emulated,
                 chosen=row.chosen,
                 modelled=row.modelled,
-                languages=by_language(_tried(one) for one in of_problem if one.language),
+                languages=language_rows(
+                    _tried_candidate(one) for one in of_problem if one.language
+                ),
                 reason=row.reason,
                 serves=row.serves,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen_app.selectors.measured_columns import pairs
+from codegen_app.selectors.measured_columns import format_pairs
 from codegen_app.selectors.pages.runs import RunRow
 from codegen_app.selectors.tables import Column, Kind
 
@@ -16,6 +16,6 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column("left", "Left", lambda row: row.progress.left, Kind.WHOLE),
     Column("device", "Device", lambda row: row.imported or row.device),
     Column("target", "Target", lambda row: row.target),
-    Column("sizes", "Sizes", lambda row: pairs(row.bindings), Kind.CODE),
+    Column("sizes", "Sizes", lambda row: format_pairs(row.bindings), Kind.CODE),
     Column("started", "Started", lambda row: row.created_at, Kind.MOMENT),
 )

@@ -13,7 +13,7 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun, TuningTask
 from scheduler.errors import Stage
 
-MOST_RUNS = 200  # that are listed
+MAX_RUNS = 200  # that are listed
 _NOT_LEGAL = "not legal"
 
 
@@ -91,10 +91,10 @@ class RunList:
     @property
     def is_cut(self) -> bool:
         """Whether there may be more than are listed."""
-        return len(self.runs) >= MOST_RUNS
+        return len(self.runs) >= MAX_RUNS
 
 
-def run_list(limit: int = MOST_RUNS) -> RunList:
+def run_list(limit: int = MAX_RUNS) -> RunList:
     """The latest runs (2 queries)."""
     return RunList(run_rows(TuningRun.objects.all()[:limit]))
 

@@ -6,37 +6,37 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from codegen_app.selectors.searching import actions, code, known, rows
-from codegen_app.selectors.searching.bounds import grouped
-from codegen_app.selectors.searching.model import Finder, Group
+from codegen_app.selectors.search import actions, code, row_finders, static_finders
+from codegen_app.selectors.search.model import Finder, Group
+from codegen_app.selectors.search.timeouts import run_finders
 
-LIMIT, SHORT = 50, 6
-_MOST_PAGES = 50
+LIMIT, PALETTE_LIMIT = 50, 6
+_MAX_PAGES = 50
 _SHORTEST = 2  # characters: fewer are in nearly every name
 
-_ROWS = (
-    Finder("graphs", "Graphs", rows.graphs),
-    Finder("nodes", "Scheduled nodes", rows.scheduled),
-    Finder("kernels", "Kernels", rows.kernels),
+_ROW_FINDERS = (
+    Finder("graphs", "Graphs", row_finders.graphs),
+    Finder("nodes", "Scheduled nodes", row_finders.scheduled),
+    Finder("kernels", "Kernels", row_finders.kernels),
     Finder("parameters", "Parameters", code.parameters),
     Finder("instructions", "Instructions", code.instructions),
     Finder("with_instruction", "Kernels with the instruction", code.with_instruction),
-    Finder("modules", "Module paths", rows.modules),
-    Finder("sources", "Lines of models", rows.sources),
-    Finder("graph_nodes", "Graph nodes", rows.graph_nodes),
-    Finder("runs", "Tuning runs", rows.runs),
-    Finder("series", "Series", rows.series),
+    Finder("modules", "Module paths", row_finders.modules),
+    Finder("sources", "Lines of models", row_finders.sources),
+    Finder("graph_nodes", "Graph nodes", row_finders.graph_nodes),
+    Finder("runs", "Tuning runs", row_finders.runs),
+    Finder("series", "Series", row_finders.series),
 )
-_KNOWN = (
-    Finder("targets", "Targets", known.found_targets, asks_database=False),
-    Finder("ops", "Ops", known.ops, asks_database=False),
-    Finder("pages", "Pages", known.pages, asks_database=False),
+_STATIC_FINDERS = (
+    Finder("targets", "Targets", static_finders.find_targets, asks_database=False),
+    Finder("ops", "Ops", static_finders.ops, asks_database=False),
+    Finder("pages", "Pages", static_finders.pages, asks_database=False),
 )
-_PEOPLE = Finder("people", "People", rows.people)
+_PEOPLE = Finder("people", "People", row_finders.people)
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found, at most ``limit`` of each kind; ``groups`` without any are left out.
     ``is_short``: too little was typed to look for."""
 
@@ -61,17 +61,17 @@ class Found:
         return tuple(group.title for group in self.groups if group.is_cut)
 
 
-def search(query: str, *, with_people: bool = False) -> Found:
+def search(query: str, *, with_people: bool = False) -> SearchResult:
     """Everything that has the query in its name (39 queries, each with a limit in time; none
     where too little is typed)."""
     query = query.strip()
     if _is_short(query):
-        return Found(query, (), is_short=bool(query))
-    finders = (*_ROWS, *([_PEOPLE] if with_people else []), *_KNOWN)
-    return Found(query, grouped(finders, query, LIMIT, settings.SEARCH_MS))
+        return SearchResult(query, (), is_short=bool(query))
+    finders = (*_ROW_FINDERS, *([_PEOPLE] if with_people else []), *_STATIC_FINDERS)
+    return SearchResult(query, run_finders(finders, query, LIMIT, settings.SEARCH_MS))
 
 
-def palette(query: str, at: str, account: actions.Account) -> Found:
+def palette(query: str, at: str, account: actions.Account) -> SearchResult:
     """What the palette lists: actions first, then a few of each kind; without a query what can be
     done with the page ``at``, the pages, and what is new."""
     query = query.strip()
@@ -79,15 +79,17 @@ def palette(query: str, at: str, account: actions.Account) -> Found:
         "actions", "Actions", lambda text, most: actions.actions(text, at, account, most)
     )
     if not query:
-        newest = Finder("latest", "Newest", lambda _, most: rows.latest(most // 2))
-        found = grouped((doing, newest), "", SHORT, settings.SEARCH_MS)
-        pages = Group("pages", "Pages", tuple(known.pages("", _MOST_PAGES)))
-        return Found("", (*found, pages), SHORT)
+        newest = Finder("latest", "Newest", lambda _, most: row_finders.latest(most // 2))
+        found = run_finders((doing, newest), "", PALETTE_LIMIT, settings.SEARCH_MS)
+        pages = Group("pages", "Pages", tuple(static_finders.pages("", _MAX_PAGES)))
+        return SearchResult("", (*found, pages), PALETTE_LIMIT)
     finders = [doing]
     if not _is_short(query):
-        finders += [*_ROWS, *([_PEOPLE] if account.is_authenticated else [])]
-    finders += _KNOWN
-    return Found(query, grouped(finders, query, SHORT, settings.SEARCH_MS), SHORT)
+        finders += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
+    finders += _STATIC_FINDERS
+    return SearchResult(
+        query, run_finders(finders, query, PALETTE_LIMIT, settings.SEARCH_MS), PALETTE_LIMIT
+    )
 
 
 def _is_short(query: str) -> bool:

@@ -10,14 +10,14 @@ from datetime import datetime
 from codegen_app.models import Selection
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow
-from codegen_app.selectors.measurements import Measured, measured_fields
-from codegen_app.selectors.serving import measured_of
+from codegen_app.selectors.measurements import CurrentMeasurement, measurement_fields
+from codegen_app.selectors.serving import selection_measurements
 
-_PAST = 20
+_MAX_PAST = 20
 
 
 @dataclass(frozen=True)
-class Choice(MeasuredRow):
+class SelectedKernel(MeasuredRow):
     """A kernel that serves or served a bucket: what serves with its measurement there, what served
     with the one that it was selected by."""
 
@@ -31,7 +31,7 @@ class Choice(MeasuredRow):
 
 
 @dataclass(frozen=True)
-class Bucket:
+class SelectionBucket:
     """A problem on a kind of device, with a compiler, at sizes: what serves, and the past."""
 
     problem: str
@@ -40,15 +40,15 @@ class Bucket:
     device_name: str
     toolchain: str
     bindings: Mapping[str, int]
-    serving: Choice
-    past: tuple[Choice, ...]
+    serving: SelectedKernel
+    past: tuple[SelectedKernel, ...]
 
 
 @dataclass(frozen=True)
 class Selections:
     """The page of all choices."""
 
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[SelectionBucket, ...]
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -70,10 +70,10 @@ def selections() -> Selections:
             serving[_key(row)] = row
         else:
             past[_key(row)].append(row)
-    times = measured_of(serving.values())
+    times = selection_measurements(serving.values())
     return Selections(
         tuple(
-            Bucket(
+            SelectionBucket(
                 problem=str(row.problem),
                 problem_digest=row.problem.digest,
                 target=row.target,
@@ -81,7 +81,7 @@ def selections() -> Selections:
                 toolchain=row.toolchain,
                 bindings=row.bindings,
                 serving=_choice(row, times.get(row.pk) or _selected_by(row)),
-                past=tuple(_choice(old, _selected_by(old)) for old in past[key][:_PAST]),
+                past=tuple(_choice(old, _selected_by(old)) for old in past[key][:_MAX_PAST]),
             )
             for key, row in serving.items()
         )
@@ -93,12 +93,12 @@ def _key(row: Selection) -> tuple[object, ...]:
     return row.problem_id, row.target, row.device_name, row.toolchain, sizes
 
 
-def _selected_by(row: Selection) -> Measured | None:
-    return None if row.result is None else Measured(row.result)
+def _selected_by(row: Selection) -> CurrentMeasurement | None:
+    return None if row.result is None else CurrentMeasurement(row.result)
 
 
-def _choice(row: Selection, found: Measured | None) -> Choice:
-    return Choice(
+def _choice(row: Selection, found: CurrentMeasurement | None) -> SelectedKernel:
+    return SelectedKernel(
         id=row.pk,
         kernel=row.kernel.name,
         kernel_url=row.kernel.get_absolute_url(),
@@ -106,5 +106,5 @@ def _choice(row: Selection, found: Measured | None) -> Choice:
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
         since=row.since,
         until=row.until,
-        **measured_fields(found),
+        **measurement_fields(found),
     )

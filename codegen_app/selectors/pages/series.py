@@ -12,20 +12,20 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from codegen_app.models import Change, Problem, Series
-from codegen_app.selectors.histories import Place
+from codegen_app.selectors.histories import Cursor
 from codegen_app.selectors.pages.series_columns import COLUMNS, SeriesRow
-from codegen_app.selectors.tables import Asked, Table, table
-from codegen_app.selectors.tracked import (
-    Moved,
-    head_of,
-    latest_of,
-    moved_of,
+from codegen_app.selectors.series_summary import (
+    ChangeSummary,
+    change_summary,
+    latest_values,
+    series_head,
 )
+from codegen_app.selectors.tables import Table, TableQuery, build_table
 
-PAGE = 100
-MOST = 5_000  # that are sorted, filtered by columns and copied
-MOST_CHOICES = 200  # of a filter
-MOST_WORDS = 8
+PAGE_SIZE = 100
+MAX_ROWS = 5_000  # that are sorted, filtered by columns and copied
+MAX_CHOICES = 200  # of a filter
+MAX_WORDS = 8
 FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
 #: Days since the change, for the filter of series that changed.
 PERIODS = (1, 7, 30, 90)
@@ -73,54 +73,58 @@ class SeriesList:
     @property
     def most(self) -> int:
         """How many are sorted and filtered by columns where there are more; 0 where all are."""
-        return MOST if self.found > MOST else 0
+        return MAX_ROWS if self.found > MAX_ROWS else 0
 
 
-def series_list(filters: Filters | None = None, after: Place | None = None) -> SeriesList:
+def series_list(filters: Filters | None = None, after: Cursor | None = None) -> SeriesList:
     """Series by their latest point, ``PAGE`` at a time after a place (5 queries, and one where that
     is not all)."""
     filters = filters or Filters()
-    found = list(_behind(_chosen(filters), after)[: PAGE + 1])
-    shown = found[:PAGE]
-    is_all = after is None and len(found) <= PAGE
-    last = shown[-1] if len(found) > PAGE else None
-    return _list(
+    found = list(_after_cursor(_filtered_series(filters), after)[: PAGE_SIZE + 1])
+    shown = found[:PAGE_SIZE]
+    is_all = after is None and len(found) <= PAGE_SIZE
+    last = shown[-1] if len(found) > PAGE_SIZE else None
+    return _series_page(
         filters,
         rows=_rows(shown),
-        found=len(found) if is_all else _chosen(filters).count(),
-        next=str(Place(_moment(last), last.pk)) if last else "",
+        found=len(found) if is_all else _filtered_series(filters).count(),
+        next=str(Cursor(_moment(last), last.pk)) if last else "",
         is_first=after is None,
     )
 
 
-def series_arranged(filters: Filters, asks: Asked) -> tuple[SeriesList, Table[SeriesRow]]:
+def series_table(filters: Filters, asks: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
     """Series sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` those with
     the latest points (6 queries)."""
-    chosen = _chosen(filters)
-    shown = table("series", COLUMNS, _rows(list(_behind(chosen)[:MOST])), asks, PAGE)
-    page = _list(
+    chosen = _filtered_series(filters)
+    shown = build_table(
+        "series", COLUMNS, _rows(list(_after_cursor(chosen)[:MAX_ROWS])), asks, PAGE_SIZE
+    )
+    page = _series_page(
         filters, rows=tuple(shown.rows), found=chosen.count(), next="", is_first=not shown.start
     )
     return page, shown
 
 
-def _list(filters: Filters, **of_rows: Any) -> SeriesList:
+def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
     """The page with what it says beside its rows (2 queries)."""
     choices = _choices()
     problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
     return SeriesList(
         filters=filters,
         problem=str(problem) if problem else "",
-        choices={name: values[:MOST_CHOICES] for name, values in choices.items()},
-        shortened=tuple(name for name, values in choices.items() if len(values) > MOST_CHOICES),
+        choices={name: values[:MAX_CHOICES] for name, values in choices.items()},
+        shortened=tuple(name for name, values in choices.items() if len(values) > MAX_CHOICES),
         **of_rows,
     )
 
 
 def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
     """With what their latest point and change say (2 queries)."""
-    latest, changes = latest_of(series), _changes(series)
-    return tuple(SeriesRow(head_of(one), latest.get(one.pk), changes.get(one.pk)) for one in series)
+    latest, changes = latest_values(series), _changes(series)
+    return tuple(
+        SeriesRow(series_head(one), latest.get(one.pk), changes.get(one.pk)) for one in series
+    )
 
 
 def _moment(series: Series) -> datetime:
@@ -128,9 +132,9 @@ def _moment(series: Series) -> datetime:
     return series.last_at
 
 
-def _chosen(filters: Filters) -> QuerySet[Series]:
+def _filtered_series(filters: Filters) -> QuerySet[Series]:
     rows = Series.objects.filter(last_at__isnull=False)
-    for word in filters.words.split()[:MOST_WORDS]:
+    for word in filters.words.split()[:MAX_WORDS]:
         rows = rows.filter(
             Q(problem__icontains=word)
             | Q(device_name__icontains=word)
@@ -148,14 +152,14 @@ def _chosen(filters: Filters) -> QuerySet[Series]:
     return rows
 
 
-def _behind(rows: QuerySet[Series], after: Place | None = None) -> QuerySet[Series]:
+def _after_cursor(rows: QuerySet[Series], after: Cursor | None = None) -> QuerySet[Series]:
     if after is not None:
         behind = Q(last_at__lt=after.at) | Q(last_at=after.at, id__lt=after.id)
         rows = rows.filter(behind, last_at__lte=after.at)
     return rows.order_by("-last_at", "-id")
 
 
-def _changes(series: Iterable[Series]) -> dict[int, Moved]:
+def _changes(series: Iterable[Series]) -> dict[int, ChangeSummary]:
     """The latest change of each (1 query)."""
     units = {one.pk: one.unit for one in series}
     keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
@@ -164,19 +168,19 @@ def _changes(series: Iterable[Series]) -> dict[int, Moved]:
         .select_related("revision", "previous", "alert")
         .defer("explanation")
     )
-    return {row.series_id: moved_of(row, units[row.series_id]) for row in rows}
+    return {row.series_id: change_summary(row, units[row.series_id]) for row in rows}
 
 
 def _choices() -> dict[str, tuple[str, ...]]:
     """The values of each filter (1 query)."""
     columns = tuple(FILTERS.values())
-    rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MOST_CHOICES])
+    rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MAX_CHOICES])
     return {
         name: tuple(sorted({row[number] for row in rows} - {""}))
         for number, name in enumerate(FILTERS)
     }
 
 
-def series_of(problem: int) -> int:
+def series_count(problem: int) -> int:
     """How many series a problem of ours has (1 query)."""
     return Series.objects.filter(own_problem=problem).count()

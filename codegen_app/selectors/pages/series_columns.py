@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from codegen_app.selectors.series_summary import ChangeSummary, PointValue, SeriesHead
 from codegen_app.selectors.tables import Column, Kind, Value
-from codegen_app.selectors.tracked import Moved, Reading, SeriesHead
 from scheduler.stats.intervals import MIN_INTERVAL_SAMPLES
 
 _OWN_UNIT = "filtered and copied in the base unit of its series: compare within one metric"
@@ -17,19 +17,19 @@ class SeriesRow:
     """One series. ``change`` is the latest one that later points did not disprove."""
 
     head: SeriesHead
-    latest: Reading | None
-    change: Moved | None
+    latest: PointValue | None
+    change: ChangeSummary | None
 
 
-def _latest(read: Callable[[Reading], Value]) -> Callable[[SeriesRow], Value]:
+def _latest(read: Callable[[PointValue], Value]) -> Callable[[SeriesRow], Value]:
     return lambda row: None if row.latest is None else read(row.latest)
 
 
-def _change(read: Callable[[Moved], Value]) -> Callable[[SeriesRow], Value]:
+def _change(read: Callable[[ChangeSummary], Value]) -> Callable[[SeriesRow], Value]:
     return lambda row: None if row.change is None else read(row.change)
 
 
-def _end(read: Callable[[Reading], Value]) -> Callable[[SeriesRow], Value]:
+def _end(read: Callable[[PointValue], Value]) -> Callable[[SeriesRow], Value]:
     """An end of the interval; none of a single sample, as pages have it."""
     return _latest(lambda latest: read(latest) if latest.interval else None)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from codegen_app.models import Baseline, Change, Series, SeriesRule
-from codegen_app.selectors.tracked import SeriesHead, head_of
+from codegen_app.selectors.series_summary import SeriesHead, series_head
 from scheduler.stats.settings import Settings
 
 DEFAULT_EFFECT = Settings().least_effect
-MOST_BASELINES = 200
+MAX_BASELINES = 200
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
     baselines = Baseline.objects.filter(series=pk).select_related("created_by").order_by("-at")
     at = Change.objects.filter(series=pk, pk=change or 0).values_list("at", flat=True).first()
     return ThresholdsPage(
-        series=head_of(series),
+        series=series_head(series),
         default_effect=DEFAULT_EFFECT,
         rule=_rule(rule) if rule else None,
-        baselines=tuple(_baseline(row) for row in baselines[:MOST_BASELINES]),
+        baselines=tuple(_baseline(row) for row in baselines[:MAX_BASELINES]),
         at=at,
     )
 

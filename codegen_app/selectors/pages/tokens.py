@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 
 from codegen_app.models import ApiToken
 
-MOST = 200
+MAX_TOKENS = 200
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TokensPage:
 
 def token_list(owner: AbstractBaseUser) -> TokensPage:
     """The newest of an account's tokens; 1 query."""
-    rows = ApiToken.objects.filter(owner_id=owner.pk)[:MOST]
+    rows = ApiToken.objects.filter(owner_id=owner.pk)[:MAX_TOKENS]
     return TokensPage(tuple(_row(row) for row in rows))
 
 

@@ -12,10 +12,10 @@ from django.conf import settings
 from codegen_app.models import Graph, State, TorchComparison
 from scheduler.ir.bindings import format_bindings
 
-_SHOWN = 5  # outputs that are named on a page; its JSON has all
+_MAX_NAMED = 5  # outputs that are named on a page; its JSON has all
 
 
-class Outcome(StrEnum):
+class TorchOutcome(StrEnum):
     """What became of the comparison."""
 
     AGREES = "agrees"
@@ -27,12 +27,12 @@ class Outcome(StrEnum):
 
 
 _TONES = {
-    Outcome.AGREES: "ok",
-    Outcome.AGREES_IN_PART: "warn",
-    Outcome.DIFFERS: "bad",
-    Outcome.NOT_COMPARED: "off",
-    Outcome.RUNNING: "run",
-    Outcome.WAITS: "wait",
+    TorchOutcome.AGREES: "ok",
+    TorchOutcome.AGREES_IN_PART: "warn",
+    TorchOutcome.DIFFERS: "bad",
+    TorchOutcome.NOT_COMPARED: "off",
+    TorchOutcome.RUNNING: "run",
+    TorchOutcome.WAITS: "wait",
 }
 
 
@@ -63,7 +63,7 @@ class TorchView:
     """The comparison of a graph with torch: ``headline`` in a few words, ``detail`` the figures or
     the reason; all findings. ``is_open`` says that it is done now, or soon."""
 
-    outcome: Outcome
+    outcome: TorchOutcome
     headline: str
     detail: str
     findings: tuple[OutputFinding, ...] = ()
@@ -77,7 +77,7 @@ class TorchView:
     @property
     def differing(self) -> tuple[OutputFinding, ...]:
         """The outputs that differ; so many that a page can name them."""
-        return tuple(one for one in self.findings if one.passed is False)[:_SHOWN]
+        return tuple(one for one in self.findings if one.passed is False)[:_MAX_NAMED]
 
     @property
     def more_differ(self) -> int:
@@ -90,7 +90,7 @@ def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
     prepared. ``torch_here``: whether a worker that is alive has torch."""
     row: TorchComparison | None = getattr(graph, "torch_comparison", None)
     if row is not None:
-        return view_of(row, torch_here=torch_here)
+        return comparison_view(row, torch_here=torch_here)
     if graph.state != State.DONE:
         return None
     if settings.COMPARE_WITH_TORCH:
@@ -98,20 +98,22 @@ def torch_view(graph: Graph, *, torch_here: bool) -> TorchView | None:
     return _not_compared("this site leaves it out (KILN_TORCH=0)")
 
 
-def view_of(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
+def comparison_view(row: TorchComparison, *, torch_here: bool = True) -> TorchView:
     """What one row says."""
     if row.state == State.QUEUED:
         why = row.reason if torch_here else "none is online"
-        return TorchView(Outcome.WAITS, "waits for a worker that has torch", why, (), torch_here)
+        return TorchView(
+            TorchOutcome.WAITS, "waits for a worker that has torch", why, (), torch_here
+        )
     if row.state == State.RUNNING:
-        return TorchView(Outcome.RUNNING, "being compared with torch", "", (), is_open=True)
+        return TorchView(TorchOutcome.RUNNING, "being compared with torch", "", (), is_open=True)
     if row.state != State.DONE:
         return _not_compared(row.reason)
     return _done(row.oracle, row.bindings, tuple(OutputFinding(**one) for one in row.findings))
 
 
 def _not_compared(why: str, oracle: str = "torch") -> TorchView:
-    return TorchView(Outcome.NOT_COMPARED, f"not compared with {oracle}", why)
+    return TorchView(TorchOutcome.NOT_COMPARED, f"not compared with {oracle}", why)
 
 
 def _done(
@@ -124,15 +126,15 @@ def _done(
     if len(agree) + len(left_out) < len(findings):
         differ = len(findings) - len(agree) - len(left_out)
         detail = f"{differ} of {count}{at}"
-        return TorchView(Outcome.DIFFERS, f"{oracle} differs", detail, findings)
+        return TorchView(TorchOutcome.DIFFERS, f"{oracle} differs", detail, findings)
     if not agree:
-        why = _left_out(left_out) or "the model has no output"
-        return TorchView(Outcome.NOT_COMPARED, f"not compared with {oracle}", why, findings)
+        why = _skipped_reasons(left_out) or "the model has no output"
+        return TorchView(TorchOutcome.NOT_COMPARED, f"not compared with {oracle}", why, findings)
     detail = f"{len(agree)} of {count}, {_furthest(agree)}{at}"
     if not left_out:
-        return TorchView(Outcome.AGREES, f"{oracle} agrees", detail, findings)
-    detail += f"; not compared: {_left_out(left_out)}"
-    return TorchView(Outcome.AGREES_IN_PART, f"{oracle} agrees in part", detail, findings)
+        return TorchView(TorchOutcome.AGREES, f"{oracle} agrees", detail, findings)
+    detail += f"; not compared: {_skipped_reasons(left_out)}"
+    return TorchView(TorchOutcome.AGREES_IN_PART, f"{oracle} agrees in part", detail, findings)
 
 
 def _furthest(agree: Sequence[OutputFinding]) -> str:
@@ -140,7 +142,7 @@ def _furthest(agree: Sequence[OutputFinding]) -> str:
     return f"at most {ratio:.2g} of the bound" if ratio else "without a difference"
 
 
-def _left_out(findings: Sequence[OutputFinding]) -> str:
+def _skipped_reasons(findings: Sequence[OutputFinding]) -> str:
     """Why outputs were not compared, so many as a line holds."""
     lines = [one.line for one in findings]
     more = len(lines) - 2

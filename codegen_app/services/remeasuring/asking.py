@@ -23,12 +23,12 @@ from codegen_app.models import (
     State,
 )
 from codegen_app.selectors.remeasurable import (
-    MOST_SERIES,
-    between,
+    MAX_SERIES,
+    blocked_reason,
     changes_of,
     device_models,
-    obstacle,
-    sides,
+    points_between,
+    side_points,
 )
 from codegen_app.services import audit, queue, work
 from scheduler.errors import UserError
@@ -55,7 +55,7 @@ def ask(alert: Alert, actor: AbstractBaseUser | None) -> list[Answer]:
     Raises ``UserError`` where nothing of it can be measured, with the reasons.
     """
     alert = Alert.objects.select_for_update().get(pk=alert.pk)
-    answers = [_ask_change(alert, change, actor) for change in changes_of(alert)[:MOST_SERIES]]
+    answers = [_ask_change(alert, change, actor) for change in changes_of(alert)[:MAX_SERIES]]
     if alert.series is not None:
         answers.append(_ask_missing(alert, alert.series, actor))
     if all(answer.reason for answer in answers):
@@ -75,9 +75,9 @@ def _ask_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) ->
     known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
     if known is not None:
         return Answer(series, known)
-    points = sides(change)
+    points = side_points(change)
     later = [point.at >= change.at for point in points]
-    reason = obstacle(series, not all(later), any(later), device_models())
+    reason = blocked_reason(series, not all(later), any(later), device_models())
     if reason:
         return Answer(series, reason=reason)
     row = Remeasurement.objects.create(
@@ -88,7 +88,8 @@ def _ask_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) ->
         requested_by_id=audit.actor_id(actor),
     )
     RemeasuredPoint.objects.bulk_create(
-        RemeasuredPoint(remeasurement=row, original=point) for point in (*points, *between(change))
+        RemeasuredPoint(remeasurement=row, original=point)
+        for point in (*points, *points_between(change))
     )
     queue.notify(queue.Kind.MEASURE, target=series.target)
     return Answer(series, row)

@@ -8,7 +8,12 @@ import pytest
 
 from codegen_app import explorer_charts
 from codegen_app.forms.explorer import MODELLED, TRIED, ExplorerForm
-from codegen_app.selectors.explorer.make import Asked, Source, explorer, parameters_of
+from codegen_app.selectors.explorer.builder import (
+    ExplorerSource,
+    GridQuery,
+    build_explorer,
+    parameters_of,
+)
 from codegen_app.selectors.explorer.model import Explorer, Trial
 
 
@@ -20,12 +25,12 @@ def trial(place: int, time_us: float | None = 2.0, **fields: object) -> Trial:
 
 
 def made(trials: list[Trial], configs: list[dict[str, int]], times: str = "measured") -> Explorer:
-    source = Source(
+    source = ExplorerSource(
         *(trials, configs, "op0", "mm", times, "MI300X (gfx942)", {"s0": 64}, "the order"),
         key=lambda name: name,
         modelled_where="MI300X at s0=64",
     )
-    return explorer(source, parameters_of(source), Asked())
+    return build_explorer(source, parameters_of(source), GridQuery())
 
 
 CONFIGS = [
@@ -102,6 +107,6 @@ def test_an_axis_that_is_none_is_reported_and_left_out() -> None:
     names = ["BLOCK_M", "STAGES"]
     form = ExplorerForm({"x": MODELLED, "cell": "median"}, names)
     assert form.chosen("x") == TRIED and form.errors["x"]
-    assert form.asked == Asked("", "", "median")
+    assert form.asked == GridQuery("", "", "median")
     both = ExplorerForm({"x": MODELLED}, names, (TRIED, MODELLED), ("measured", MODELLED))
     assert (both.chosen("x"), both.chosen("y"), both.has_times) == (MODELLED, "measured", True)

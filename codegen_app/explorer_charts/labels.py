@@ -1,0 +1,20 @@
+"""What plots say of a group of trials, in the room that there is."""
+
+from __future__ import annotations
+
+from scheduler.tuning.trials.slices import TrialGroup
+
+
+def shorten(text: str, most: int = 90) -> str:
+    """Cut, and as text: Plotly reads a little HTML, and names are of whoever made the file."""
+    cut = text if len(text) <= most else f"{text[: most - 1]}…"
+    return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def group_summary(one: TrialGroup) -> str:
+    """How many trials there are, their times, and what became of those without one."""
+    others = ", ".join(f"{count} {state}" for state, count in one.others.items())
+    timed = f"n = {one.n}"
+    if one.best is not None and one.median is not None:
+        timed += f", best {one.best:.4g} µs, median {one.median:.4g} µs"
+    return timed + (f"; without a time: {others}" if others else "")

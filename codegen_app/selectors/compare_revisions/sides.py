@@ -1,0 +1,178 @@
+"""What is compared: a revision, the newest of a branch, where a branch left another, or a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, QuerySet, Subquery
+from django.db.models.functions import Left
+
+from codegen_app.models import Revision, TuningRun
+from codegen_app.selectors.compare_revisions.address import BASE, BRANCH, REVISION, RUN
+from scheduler.errors import UserError
+
+_SHORTEST = 4
+_MAX_NAMED = 4
+_LONGEST_NAME = 500
+
+
+@dataclass(frozen=True)
+class ComparedSide:
+    """One side. ``text`` is what was asked for, ``name`` the revision that it is (or the run),
+    ``keys`` its rows: one commit may have been sent on several branches. ``at`` is when the
+    revision was made, or the run began; None where that is not known."""
+
+    text: str
+    name: str
+    branches: tuple[str, ...]
+    repository: str
+    at: datetime | None
+    keys: tuple[int, ...]
+    run: int | None = None
+    run_url: str = ""
+
+    @property
+    def title(self) -> str:
+        """For people: ``3f2a9c01b4de (main)``."""
+        short = self.name[:12] if len(self.name) == 40 else self.name
+        return f"{short} ({', '.join(self.branches)})" if self.branches else short
+
+
+def resolve_sides(
+    before: str, after: str, repository: str = ""
+) -> tuple[ComparedSide, ComparedSide]:
+    """Both sides (2 queries; 3 for a branch against its merge base, at most 4 where a name has to
+    be looked up by its beginning). Raises ``UserError`` for one that is not there, is ambiguous, or
+    is the other."""
+    new = _side(after, "after", repository)
+    if before.startswith(BASE):
+        old = _merge_base(before, new, after, repository)
+    else:
+        old = _side(before, "before", repository)
+    if (old.keys, old.run) == (new.keys, new.run):
+        raise UserError(f"before and after are the same: {old.title}")
+    return old, new
+
+
+def _side(text: str, parameter: str, repository: str) -> ComparedSide:
+    if not text:
+        raise UserError(f"{parameter}: say a revision, branch:NAME or run:NUMBER")
+    if len(text) > _LONGEST_NAME:
+        raise UserError(f"{parameter}: no name is longer than {_LONGEST_NAME} characters")
+    if text.startswith(RUN):
+        return _run(text, parameter)
+    if text.startswith(BRANCH):
+        return _branch(text, parameter, repository)
+    if text.startswith(BASE):
+        raise UserError(f"{parameter}: {BASE}NAME stands for the side before alone")
+    return _revision(text, parameter, repository)
+
+
+def _revisions(repository: str) -> QuerySet[Revision]:
+    rows = Revision.objects.all()
+    return rows.filter(repository=repository) if repository else rows
+
+
+def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
+    name = text.removeprefix(REVISION)
+    rows = list(_revisions(repository).filter(name=name).order_by("pk"))
+    if not rows and len(name) >= _SHORTEST:
+        begins = _revisions(repository).annotate(start=Left("name", len(name))).filter(start=name)
+        rows = list(begins.order_by("name", "pk")[:100])
+    if not rows:
+        least = f", or begins so in {_SHORTEST} characters or more" if len(name) < 40 else ""
+        raise UserError(f"{parameter}: nothing was measured of a revision that is “{name}”{least}")
+    names = sorted({row.name for row in rows})
+    if len(names) > 1:
+        raise UserError(f"{parameter}: several revisions begin with “{name}”: {_name_list(names)}")
+    return _make_side(text, rows, parameter)
+
+
+def _branch(text: str, parameter: str, repository: str) -> ComparedSide:
+    """The branch's newest revision, with all rows of that commit."""
+    name = text.removeprefix(BRANCH)
+    newest = _newest(_revisions(repository).filter(branch=name))
+    return _make_side(
+        text, _commit_rows(newest), parameter, f"{parameter}: no revision of a branch “{name}”"
+    )
+
+
+def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:
+    """The newest revision of the base that is not younger than the branch's first one."""
+    base = text.removeprefix(BASE)
+    names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
+    if len(names) != 1 or names[0] == base:
+        raise UserError(
+            f"before: {text} needs a branch after it that is not “{base}”, as branch:NAME"
+        )
+    of_branch = _revisions(repository or branch.repository).filter(branch=names[0])
+    first = of_branch.order_by(F("at").asc(nulls_first=True), "pk").first()
+    if first is None or first.at is None:
+        raise UserError(
+            f"before: when the revisions of “{names[0]}” were made is not known (send revision_at):"
+            " say the revision that the branch left from"
+        )
+    earlier = _revisions(repository or branch.repository).filter(branch=base, at__lte=first.at)
+    of_base = earlier.exclude(name__in=of_branch.values("name"))
+    nothing = f"before: no revision of “{base}” is older than the first of “{names[0]}”"
+    return _make_side(text, _commit_rows(_newest(of_base)), "before", nothing)
+
+
+def _newest(rows: QuerySet[Revision]) -> QuerySet[Revision]:
+    return rows.order_by(F("at").desc(nulls_last=True), "-pk")
+
+
+def _commit_rows(newest: QuerySet[Revision]) -> list[Revision]:
+    """All rows of the first one's commit (1 query)."""
+    rows = Revision.objects.filter(
+        name=Subquery(newest.values("name")[:1]),
+        repository=Subquery(newest.values("repository")[:1]),
+    )
+    return list(rows.order_by("pk"))
+
+
+def _make_side(
+    text: str, rows: Sequence[Revision], parameter: str, nothing: str = ""
+) -> ComparedSide:
+    if not rows:
+        raise UserError(nothing)
+    repositories = sorted({row.repository for row in rows})
+    if len(repositories) > 1:
+        raise UserError(
+            f"{parameter}: “{rows[0].name}” is in several repositories ({_name_list(repositories)}): "
+            "say which, as repository"
+        )
+    moments = [row.at for row in rows if row.at]
+    return ComparedSide(
+        text=text,
+        name=rows[0].name,
+        branches=tuple(dict.fromkeys(row.branch for row in rows if row.branch)),
+        repository=rows[0].repository,
+        at=min(moments, default=None),
+        keys=tuple(row.pk for row in rows),
+    )
+
+
+def _run(text: str, parameter: str) -> ComparedSide:
+    number = text.removeprefix(RUN)
+    key = int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else 0
+    row = TuningRun.objects.select_related("graph").filter(pk=key).first()
+    if row is None:
+        raise UserError(f"{parameter}: there is no tuning run “{number}”")
+    return ComparedSide(
+        text=text,
+        name=f"run {row.pk} of {row.graph.name}",
+        branches=(),
+        repository="",
+        at=row.created_at,
+        keys=(),
+        run=row.pk,
+        run_url=row.get_absolute_url(),
+    )
+
+
+def _name_list(names: Sequence[str]) -> str:
+    shown = ", ".join(name or "none" for name in names[:_MAX_NAMED])
+    return f"{shown} …" if len(names) > _MAX_NAMED else shown

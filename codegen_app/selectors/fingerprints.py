@@ -1,0 +1,44 @@
+"""Which rows a page was made of, in one cheap query: as long as they are the same, so is the page.
+
+PostgreSQL writes a changed row to another place (``ctid``), under another transaction (``xmin``).
+Of what is worked on it is the columns that change together with what is shown: a worker that
+compiles a build, or models it, signs its row every few seconds.
+"""
+
+from __future__ import annotations
+
+from django.db import connection
+
+_KERNEL = """
+WITH kernel AS (SELECT id, ctid, xmin FROM codegen_app_generatedkernel WHERE name = %s)
+SELECT md5(string_agg(of || ' ' || at || ' ' || by, ',' ORDER BY of, at)) FROM (
+    SELECT 'kernel' AS of, ctid::text AS at, xmin::text AS by FROM kernel
+    UNION ALL
+    SELECT 'build', build.id::text, concat_ws(' ', build.state, build.stage, build.reason,
+        build.attempts, build.deaths, build.started_at, build.finished_at, build.code_digest,
+        build.listing_id, build.code_object_id, build.library_id)
+    FROM codegen_app_build AS build JOIN kernel ON kernel.id = build.kernel_id
+    UNION ALL
+    SELECT 'result', result.ctid::text, result.xmin::text
+    FROM codegen_app_benchmarkresult AS result JOIN kernel ON kernel.id = result.kernel_id
+    UNION ALL
+    SELECT 'modelling', modelling.id::text, concat_ws(' ', modelling.state, modelling.reason,
+        modelling.attempts, modelling.started_at, modelling.finished_at, modelling.report_id)
+    FROM codegen_app_modelling AS modelling
+    JOIN codegen_app_build AS build ON build.id = modelling.build_id
+    JOIN kernel ON kernel.id = build.kernel_id
+    UNION ALL
+    SELECT DISTINCT 'graph', graph.ctid::text, graph.xmin::text
+    FROM codegen_app_graph AS graph
+    JOIN codegen_app_templatenode AS node ON node.graph_id = graph.id
+    JOIN codegen_app_kerneluse AS use ON use.template_node_id = node.id
+    JOIN kernel ON kernel.id = use.kernel_id
+) AS rows
+"""
+
+
+def kernel_fingerprint(name: str) -> str:
+    """The rows that workers write of what a kernel's page shows (1 query)."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KERNEL, [name])
+        return str(cursor.fetchone()[0])

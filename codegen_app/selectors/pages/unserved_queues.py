@@ -1,0 +1,36 @@
+"""What an open run waits for that no worker takes now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from codegen_app.models import Candidate, State
+from codegen_app.selectors.live_queues import served_queues
+from codegen_app.selectors.pages.runs import RunRow, is_open
+
+_MODEL_QUEUE = "model"  # in a target's place: runs whose times are modelled
+
+
+def unserved_queues(run: RunRow, candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """A line for each queue that it needs and nobody serves (1 query; none once it is over)."""
+    if not is_open(run.state) or run.imported:
+        return ()
+    served = served_queues()
+    return tuple(
+        f"{what}: no worker takes the queue {queue} now (see Devices)."
+        for queue, what in _needed_queues(run, candidates)
+        if queue not in served
+    )
+
+
+def _needed_queues(run: RunRow, candidates: Iterable[Candidate]) -> Iterator[tuple[str, str]]:
+    if not run.planned:
+        yield "prepare", "Nothing plans it"
+        return
+    # A search asks for builds as it goes, which a worker elsewhere cannot make.
+    if run.strategy or any(
+        row.build is not None and row.build.state == State.QUEUED for row in candidates
+    ):
+        yield "compile", "Nothing compiles its kernels"
+    target = _MODEL_QUEUE if run.modelled else run.target
+    yield f"measure.{target}", f"Nothing {'models' if run.modelled else 'measures'} its kernels"

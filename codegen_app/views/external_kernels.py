@@ -1,0 +1,125 @@
+"""Looking at kernels of somebody else's: giving one, what the model says of it, cancelling it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app import codeview, timelineview
+from codegen_app.access import permissions
+from codegen_app.addresses import changed
+from codegen_app.forms.external_kernels import UploadKernelForm
+from codegen_app.forms.query import ExternalKernelForm
+from codegen_app.models import ForeignKernel
+from codegen_app.selectors.pages.external_kernels import (
+    ExternalKernelPage,
+    external_kernel_page,
+    external_kernels_page,
+    listing_text,
+    load_report,
+)
+from codegen_app.server import bodies
+from codegen_app.services import foreign_kernels, packing
+from codegen_app.views.page import Crumb, get_or_404, render_page
+from codegen_app.views.permissions import actor, require_permission
+from scheduler.cycles import report_json
+from scheduler.errors import UserError
+
+
+@require_permission(permissions.IMPORT)
+def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """Drop a kernel and its launch; those that were looked at before."""
+    is_post = request.method == "POST"
+    form = UploadKernelForm(request.POST, request.FILES) if is_post else UploadKernelForm()
+    if is_post and form.is_valid():
+        try:
+            return redirect(_create(request, form))
+        except UserError as error:
+            form.add_error(None, str(error))
+    return render_page(
+        request,
+        "pages/look.html",
+        external_kernels_page(),
+        as_json=as_json,
+        title="Look at a kernel",
+        status=422 if is_post else 200,
+        form=form,
+        action=bodies.with_ticket(request, "look"),
+    )
+
+
+def _create(request: HttpRequest, form: UploadKernelForm) -> ForeignKernel:
+    file = form.cleaned_data["file"]
+    launch, board = form.cleaned_data["launch"], form.chosen()
+    return foreign_kernels.ask(file, file.name or "", launch, board, actor(request))
+
+
+def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One of them; while it is open the page asks for its inner part again."""
+    address = ExternalKernelForm(request.GET)
+    page = get_or_404(f"kernel {pk}", external_kernel_page, pk, 0, address.number("at"))
+    inner = bool(request.headers.get("HX-Request"))
+    answer = render_page(
+        request,
+        "partials/foreign_kernel/state.html" if inner else "pages/foreign_kernel.html",
+        page,
+        as_json=as_json,
+        title=page.row.name,
+        stages=[Crumb("kernels of others"), Crumb(page.row.name)],
+        address=address,
+        may_cancel=packing.may_cancel(page.requested_by, request.user),
+        **({} if as_json or inner else _context(request, page)),
+    )
+    if inner and not page.is_open:
+        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+    return answer
+
+
+def _context(request: HttpRequest, page: ExternalKernelPage) -> dict[str, Any]:
+    if page.modelled is None:
+        return {}
+    whole = changed(request, at="")
+    timeline = page.modelled.timeline
+    return {
+        "modelled": page.modelled,
+        "kernel": page.row.function,
+        "whole": whole,
+        "timeline": timelineview.timeline(timeline, whole) if timeline else None,
+        "listing": codeview.whole_listing(page.listing, page.modelled) if page.listing else None,
+    }
+
+
+def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
+    """The listing as a file."""
+    text = listing_text(pk)
+    if not text:
+        raise Http404(f"kernel {pk} has no listing")
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="kernel-{pk}.s"'
+    return answer
+
+
+def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
+    """All that the model says, as its file."""
+    report = load_report(pk)
+    if report is None:
+        raise Http404(f"kernel {pk} has no report")
+    return HttpResponse(report_json.write(report), content_type="application/json")
+
+
+@login_required
+@require_POST
+def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Stop one: who asked for it, and the site's staff."""
+    row = get_object_or_404(ForeignKernel, pk=pk)
+    if not packing.may_cancel(row.requested_by_id, request.user):
+        raise PermissionDenied("Somebody else asked for this kernel, who may cancel it.")
+    if not foreign_kernels.cancel(row, actor(request)):
+        messages.info(request, "It was over already.")
+    return redirect(row)

@@ -1,0 +1,84 @@
+"""What is answered where there is no page, or not for this reader: what was asked, what next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlencode
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import Resolver404, reverse
+
+from codegen_app.access.programs import wants_json
+from codegen_app.views.page import sentence
+
+_MAX_SHOWN = 120  # characters of an address that are shown, and searched for
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What somebody can do instead."""
+
+    text: str
+    url: str
+
+
+# The first word of an address, and the page of all that there is of it.
+_LISTS = {
+    "graphs": ("Graphs", "graphs"),
+    "nodes": ("Graphs", "graphs"),
+    "kernels": ("Kernels", "kernels"),
+    "runs": ("Tuning runs", "tuning_runs"),
+    "series": ("Series", "series_list"),
+    "changes": ("Series", "series_list"),
+    "alerts": ("Alerts", "alerts"),
+    "compare": ("Compare", "compare_revisions"),
+    "selections": ("Selections", "selections"),
+    "look": ("Look", "look"),
+}
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's ``handler404``."""
+    given = exception.args[0] if exception.args else ""
+    unknown = isinstance(exception, Resolver404) or not isinstance(given, str) or not given
+    why = "No page has this address." if unknown else sentence(str(given))
+    return _error_page(request, 404, "Not found", why, _suggestions(request))
+
+
+def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's ``handler403``."""
+    given = str(exception.args[0]) if exception.args else ""
+    why = sentence(given) if given else "Your account may not do this."
+    return _error_page(request, 403, "Not allowed", why, ())
+
+
+def _error_page(
+    request: HttpRequest, status: int, title: str, why: str, instead: tuple[Suggestion, ...]
+) -> HttpResponse:
+    if wants_json(request):
+        return JsonResponse({"error": title, "text": why}, status=status)
+    context = {
+        "title": title,
+        "asked": unquote(request.get_full_path())[:_MAX_SHOWN],
+        "why": why,
+        "instead": instead,
+        "is_read": request.method in ("GET", "HEAD"),
+    }
+    return render(request, f"{status}.html", context, status=status)
+
+
+def _suggestions(request: HttpRequest) -> tuple[Suggestion, ...]:
+    """The list of what was asked for, and a search for its name."""
+    parts = [part for part in request.path.removesuffix(".json").split("/") if part]
+    found = []
+    for first in parts[:1]:
+        # One that left out the plural's s is understood, too.
+        title, name = _LISTS.get(first) or _LISTS.get(f"{first}s") or ("", "")
+        if name and reverse(name) != request.path:
+            found.append(Suggestion(f"All of {title}", reverse(name)))
+    words = parts[-1][:_MAX_SHOWN] if parts else ""
+    if words and not words.isdigit():
+        query = urlencode({"q": words})
+        found.append(Suggestion(f"Search for “{words}”", f"{reverse('search')}?{query}"))
+    return tuple(found)
