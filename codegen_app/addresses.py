@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 
-def changed(request: HttpRequest, **changes: Any) -> str:
+def replace_query(request: HttpRequest, **changes: Any) -> str:
     """The page's address with some parameters changed; empty ones are left out."""
     query = request.GET.copy()
     for key, value in changes.items():
@@ -18,7 +18,7 @@ def changed(request: HttpRequest, **changes: Any) -> str:
     return f"{request.path}?{query.urlencode()}" if query else request.path
 
 
-def absolute(path: str) -> str:
+def absolute_url(path: str) -> str:
     """The page's whole address; its path alone where ``KILN_SITE_URL`` is not set.
 
     Never by the request's ``Host``, which the client chooses: what is cached, exported or sent is

@@ -23,7 +23,7 @@ class CodegenAppConfig(AppConfig):
         from codegen_app.pagecache import triggers  # noqa: PLC0415
 
         events.connect()
-        post_migrate.connect(triggers.make, sender=self)
+        post_migrate.connect(triggers.create_triggers, sender=self)
 
 
 class KilnAdminConfig(SimpleAdminConfig):

@@ -35,13 +35,20 @@ from codegen_app.files import StorageAwayError
 
 _ATTEMPTS = 3  # of a request, with growing pauses
 _CONNECT_S = 5  # at most; less where the limit of an answer is less
-_ASKED_S = 2  # of "does it answer?", which is asked once
+_PING_TIMEOUT_S = 2  # of "does it answer?", which is asked once
 _IN_MEMORY = 2 << 20  # bytes of an object that is read; a larger one lies in the temporary folder
-_MANY_PARTS = 64 << 20  # bytes; what is smaller is put by one request
-_PART = 32 << 20
-_AWAY = (BotoCoreError, Boto3Error, RetriesExceededError, HTTPError, ConnectionError, TimeoutError)
-_MISSING = {"404", "NoSuchKey", "NotFound"}
-_REFUSED = {
+_MULTIPART_BYTES = 64 << 20  # bytes; what is smaller is put by one request
+_PART_BYTES = 32 << 20
+_CONNECTION_ERRORS = (
+    BotoCoreError,
+    Boto3Error,
+    RetriesExceededError,
+    HTTPError,
+    ConnectionError,
+    TimeoutError,
+)
+_NOT_FOUND_CODES = {"404", "NoSuchKey", "NotFound"}
+_DENIED_CODES = {
     "401": "",
     "403": "",
     "AccessDenied": "",
@@ -50,7 +57,7 @@ _REFUSED = {
     "InvalidAccessKeyId": ": nobody has that key",
     "SignatureDoesNotMatch": ": the secret is another, or KILN_S3_SIGNATURE",
 }
-_ELSEWHERE = {
+_REGION_CODES = {
     "301",
     "PermanentRedirect",
     "AuthorizationHeaderMalformed",
@@ -74,15 +81,15 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
                 tcp_keepalive=True,
             )
 
-        self._asking = limits(min(_ASKED_S, timeout_s), 1)
+        self._asking = limits(min(_PING_TIMEOUT_S, timeout_s), 1)
         self._making = threading.Lock()
         super().__init__(
             client_config=limits(timeout_s, _ATTEMPTS),
             # Without threads of its own: a request's are bounded by the web server.
             transfer_config=TransferConfig(
                 use_threads=False,
-                multipart_threshold=_MANY_PARTS,
-                multipart_chunksize=_PART,
+                multipart_threshold=_MULTIPART_BYTES,
+                multipart_chunksize=_PART_BYTES,
                 num_download_attempts=_ATTEMPTS,
             ),
             default_acl=None,
@@ -213,7 +220,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
                 "S3 asks for credentials: set KILN_S3_ACCESS_KEY_ID and KILN_S3_SECRET_ACCESS_KEY,"
                 " AWS's own variables, or give the machine a role"
             ) from None
-        except _AWAY as error:
+        except _CONNECTION_ERRORS as error:
             raise StorageAwayError(f"S3 does not answer ({self._place}): {error}") from error
 
     @property
@@ -222,17 +229,17 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
 
     def _raise(self, error: ClientError, name: str, *, bucket: bool) -> NoReturn:
         code = str(error.response.get("Error", {}).get("Code", ""))
-        if code in _MISSING and not bucket:
+        if code in _NOT_FOUND_CODES and not bucket:
             self.ask()  # a bucket that is gone has lost nothing of what is looked for in it
             raise FileNotFoundError(f"{name} is not in the bucket {self.bucket_name}") from None
-        if code in _MISSING or code == "NoSuchBucket":
+        if code in _NOT_FOUND_CODES or code == "NoSuchBucket":
             line = f"there is no bucket {self.bucket_name}: make it, or mend KILN_S3_BUCKET"
-        elif code in _REFUSED:
+        elif code in _DENIED_CODES:
             line = (
                 f"S3 refuses {error.operation_name} in {self._place} ({code}): look at the"
-                f" credentials and what they permit{_REFUSED[code]}"
+                f" credentials and what they permit{_DENIED_CODES[code]}"
             )
-        elif code in _ELSEWHERE:
+        elif code in _REGION_CODES:
             line = f"{self._place} is in another region: mend KILN_S3_REGION or KILN_S3_ENDPOINT"
         elif code == "RequestTimeTooSkewed":
             line = "S3 refuses this machine's clock: set it right"

@@ -13,7 +13,7 @@ from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.pages.limits import LimitRow, Limits, MeasuredPoint
 
 Figure = dict[str, Any]
-_WORDS = {"": "median", "emulated": "median (emulated)", "modelled": "time (modelled)"}
+_TIME_TITLES = {"": "median", "emulated": "median (emulated)", "modelled": "time (modelled)"}
 
 
 def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
@@ -37,13 +37,13 @@ def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
         {
             "xaxis": {"title": {"text": "seconds of the run"}, "rangemode": "nonnegative"},
             "yaxis": {
-                "title": {"text": f"best {_WORDS.get(kind, kind)} µs"},
+                "title": {"text": f"best {_TIME_TITLES.get(kind, kind)} µs"},
                 "type": "log",  # no dtick: within one decade the axis would have no figure at all
             },
             "showlegend": False,
         },
     )
-    return plain(figure)
+    return figure_json(figure)
 
 
 def roofline(found: Limits | None) -> Figure | None:
@@ -68,7 +68,8 @@ def roofline(found: Limits | None) -> Figure | None:
         line={"dash": "dot", "width": 1},
         marker={"symbol": "diamond-open", "size": 8},
         text=[
-            f"{row.board}: at least {row.least_ns / 1000:.4g} µs" for row in _by_top(shown, tops)
+            f"{row.board}: at least {row.least_ns / 1000:.4g} µs"
+            for row in _sort_by_top(shown, tops)
         ],
         hovertemplate="%{text}<br>at most %{y:.3g} T a second<extra></extra>",
     )
@@ -77,8 +78,8 @@ def roofline(found: Limits | None) -> Figure | None:
         [
             *(_ceiling(row, low, high) for row in shown),
             here,
-            *_measured(found.points),
-            *_achieved_by_the_model(at, shown),
+            *_measured_points(found.points),
+            *_modelled_points(at, shown),
         ],
         {
             "xaxis": {"title": {"text": "operations a byte"}, **decades},
@@ -86,10 +87,10 @@ def roofline(found: Limits | None) -> Figure | None:
             "showlegend": True,
         },
     )
-    return plain(figure)
+    return figure_json(figure)
 
 
-def _by_top(rows: Sequence[LimitRow], tops: Sequence[float]) -> list[LimitRow]:
+def _sort_by_top(rows: Sequence[LimitRow], tops: Sequence[float]) -> list[LimitRow]:
     return [row for _, row in sorted(zip(tops, rows, strict=True), key=lambda pair: pair[0])]
 
 
@@ -112,7 +113,7 @@ def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
     )
 
 
-def _measured(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
+def _measured_points(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
     """One trace a device; a point leads to its kernel."""
     devices: dict[str, list[MeasuredPoint]] = {}
     for point in points:
@@ -133,7 +134,7 @@ def _measured(points: Sequence[MeasuredPoint]) -> list[go.Scatter]:
     ]
 
 
-def _achieved_by_the_model(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
+def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
     """What the kernel reaches by the model: hollow crosses, unlike what was measured."""
     found = [(row, row.modelled) for row in rows if row.modelled and row.modelled.operations_per_s]
     if not found:
@@ -165,9 +166,9 @@ class ManyPoints:
     values: Mapping[str, Any]
 
 
-def of_many(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
+def build_figure(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
     """A figure of traces with their lists, as JSON."""
-    found = plain(go.Figure([one.trace for one in traces], layout))
+    found = figure_json(go.Figure([one.trace for one in traces], layout))
     for drawn, one in zip(found["data"], traces, strict=True):
         for name, values in one.values.items():
             drawn[name] = (
@@ -176,7 +177,7 @@ def of_many(traces: Sequence[ManyPoints], layout: Figure) -> Figure:
     return found
 
 
-def plain(figure: go.Figure) -> Figure:
+def figure_json(figure: go.Figure) -> Figure:
     """The figure's JSON without Plotly's own template, which is large and brings colours."""
     found: Figure = json.loads(figure.to_json())
     found["layout"].pop("template", None)

@@ -45,7 +45,7 @@ _COLUMNS = (
     ("m-bank", "LDS\N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
     ("m-bytes", "bytes", "bytes used of bytes moved, an execution"),
 )
-_NOTHING = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
+_EMPTY_CELLS = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
 
 
 def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
@@ -53,24 +53,27 @@ def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[
     if modelled is None:
         return "", ""
     if row is None:
-        return _NOTHING, ""
-    moved = f"{short(row.bytes_used)}/{short(row.bytes_moved)}" if row.bytes_moved else ""
+        return _EMPTY_CELLS, ""
+    moved = (
+        f"{format_mean(row.bytes_used)}/{format_mean(row.bytes_moved)}" if row.bytes_moved else ""
+    )
     wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
     conflict = f"{row.conflict:.2f}" if row.conflict is not None else ""
     bad = row.conflict is not None and row.conflict > _FREE_OF_CONFLICTS
     cells = (
-        f'<span class="m m-runs">{short(row.executed)}</span>'
-        f'<span class="m m-stall">{short(row.stall) if row.stall else ""}</span>'
+        f'<span class="m m-runs">{format_mean(row.executed)}</span>'
+        f'<span class="m m-stall">{format_mean(row.stall) if row.stall else ""}</span>'
         f'<span class="m m-bank{" bad" if bad else ""}">{conflict}</span>'
         f'<span class="m m-bytes{" bad" if wasteful else ""}">{moved}</span>'
     )
     reasons = ", ".join(
-        f"{short(cycles)} for {name}"
+        f"{format_mean(cycles)} for {name}"
         for name, cycles in sorted(row.reasons.items(), key=lambda pair: -pair[1])
     )
-    says = f"modelled on {modelled.where}: {short(row.lanes)} lanes on, issue {short(row.issue)}"
-    says += f", waits {short(row.stall)} cycles ({reasons})" if reasons else ""
-    says += f", {short(row.requests)} cache lines an execution" if row.requests else ""
+    says = f"modelled on {modelled.where}: {format_mean(row.lanes)} lanes on,"
+    says += f" issue {format_mean(row.issue)}"
+    says += f", waits {format_mean(row.stall)} cycles ({reasons})" if reasons else ""
+    says += f", {format_mean(row.requests)} cache lines an execution" if row.requests else ""
     return cells, says
 
 
@@ -78,7 +81,7 @@ _FREE_OF_CONFLICTS = 1.005
 _THIN = "\u202f"
 
 
-def short(value: float | None) -> str:
+def format_mean(value: float | None) -> str:
     """A mean with as many digits as say something: 0.25, 3.5, 1 024."""
     if value is None:
         return ""

@@ -14,10 +14,10 @@ CHUNK = 250  # lines: what the browser asks for at once
 ROWS = 25  # lines: what it lays out at once, a part of a frame's time
 
 
-def plain(text: str) -> SafeString:
+def highlight_python(text: str) -> SafeString:
     """A Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
-    return in_parts([code_row("L", n, line) for n, line in enumerate(html, 1)])
+    return chunk_lines([code_row("L", n, line) for n, line in enumerate(html, 1)])
 
 
 def code_row(
@@ -39,7 +39,7 @@ def code_row(
     )
 
 
-def in_parts(rows: Sequence[str], is_shown: Sequence[bool] = ()) -> SafeString:
+def chunk_lines(rows: Sequence[str], is_shown: Sequence[bool] = ()) -> SafeString:
     """Rows in parts, which the browser lays out only when they come into view; ``is_shown`` says
     of each row whether it is while directives are hidden, and by it how high a part is."""
     return SafeString(

@@ -13,8 +13,8 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from codegen_app.codecolumns import figures as _figures
-from codegen_app.codecolumns import listing_head, short, source_head
-from codegen_app.codelines import CHUNK, code_row, in_parts
+from codegen_app.codecolumns import format_mean, listing_head, source_head
+from codegen_app.codelines import CHUNK, chunk_lines, code_row
 from codegen_app.highlighting import highlight_lines, lexer_context, listing_lexer, source_lexer
 from codegen_app.selectors.modelled.view import ModelledView
 from codegen_app.selectors.pages.headers import HeaderPage
@@ -107,7 +107,7 @@ def _query(page: KernelPage) -> str:
     return urlencode({name: value for name, value in given.items() if value})
 
 
-def offline(page: KernelPage) -> Panes:
+def offline_panes(page: KernelPage) -> Panes:
     """The same with every line in place and no link that leads to the site."""
     view, build = page.listing, page.build
     source = _source(page, _tints(view), {})
@@ -147,7 +147,7 @@ def _lines(
 ) -> SafeString:
     """Lines ``first`` to ``end`` (exclusive) in the parts that the browser lays out."""
     is_shown = [not _is_directive(line) for line in view.lines[first - 1 : end - 1]]
-    return in_parts(_rows(view, first, end, modelled, headers), is_shown)
+    return chunk_lines(_rows(view, first, end, modelled, headers), is_shown)
 
 
 def _rows(
@@ -203,7 +203,7 @@ def _loop(
     return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
-def blocks(function: FunctionRow, address: str) -> SafeString:
+def block_rows(function: FunctionRow, address: str) -> SafeString:
     """The rows of a table of basic blocks, which has hundreds in a long function. ``address`` is
     that of the page with the whole listing."""
     return SafeString("".join(_block_row(block, address) for block in function.blocks))
@@ -222,7 +222,7 @@ def _block_row(block: BlockRow, address: str) -> str:
     )
 
 
-def header(page: HeaderPage, kernel: str) -> SafeString:
+def header_lines(page: HeaderPage, kernel: str) -> SafeString:
     """A header's lines, each with the number of its instructions, which lead to the first of them
     on the page ``kernel``."""
     rows = []
@@ -234,7 +234,7 @@ def header(page: HeaderPage, kernel: str) -> SafeString:
         rows.append(code_row("L", number, html, css, margin=margin))
     head = '<span class="n">line</span><span class="x">instructions</span>'
     return SafeString(
-        f'<div class="cols">{head}<span class="t">header</span></div>{in_parts(rows)}'
+        f'<div class="cols">{head}<span class="t">header</span></div>{chunk_lines(rows)}'
     )
 
 
@@ -282,7 +282,7 @@ def _source(
         rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
     folded = _comment_lines(page)
     head = source_head(modelled) + _fold(rows[:folded])
-    return SafeString(head + in_parts(rows[folded:]))
+    return SafeString(head + chunk_lines(rows[folded:]))
 
 
 def _comment_lines(page: KernelPage) -> int:
@@ -314,7 +314,7 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
     if row is None:
         return '<span class="heat"></span>', "", ""
     says = (
-        f"modelled on {modelled.where}: a wave waits {short(row.stall)} cycles here,"
+        f"modelled on {modelled.where}: a wave waits {format_mean(row.stall)} cycles here,"
         f" {100 * row.share:.1f}% of all that it waits"
     )
     return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
@@ -359,7 +359,7 @@ def _is_directive(line: ListingLine) -> bool:
     return line.kind in ("directive", "blank")
 
 
-_OWN = "made by the compiler: no line of the source"
+_COMPILER_TITLE = "made by the compiler: no line of the source"
 
 
 def _listing_row(
@@ -379,7 +379,7 @@ def _listing_row(
         link = f'<a class="nl" tabindex="-1" href="#I{line.jump}">{label}</a>'
         html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
     css = tints.get(line.source, "")
-    title = "; ".join(filter(None, ("" if line.source else _OWN, waits)))
+    title = "; ".join(filter(None, ("" if line.source else _COMPILER_TITLE, waits)))
     if line.block > 1:
         css += " block"
     live = "" if line.live is None else str(line.live)

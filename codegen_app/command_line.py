@@ -45,15 +45,15 @@ def manage(arguments: Sequence[str], program: str = "kiln manage") -> int:
     from django.conf import settings  # noqa: PLC0415 - a worker elsewhere needs no Django
     from django.core.management import execute_from_command_line  # noqa: PLC0415
 
-    from codegen_app.config.starting import in_one_line  # noqa: PLC0415
+    from codegen_app.config.startup import exit_with_one_line  # noqa: PLC0415
 
-    with in_one_line():
+    with exit_with_one_line():
         var = settings.VAR_DIR
     # The demo decides by itself.
     if arguments[:1] != ["demo"]:
         from codegen_app import system_user  # noqa: PLC0415
 
-        system_user.act_for(var)
+        system_user.become_owner(var)
     execute_from_command_line([program, *arguments])
     return 0
 

@@ -16,7 +16,7 @@ from django.utils.cache import patch_vary_headers
 from codegen_app.pagecache import compressed
 from codegen_app.pagecache.compressed import Part
 
-LEAST_BYTES = 512  # below, the headers are longer than what is saved
+MIN_BYTES = 512  # below, the headers are longer than what is saved
 _KINDS = (
     *("text/", "application/json", "application/jsonl"),
     *("application/problem+json", "application/atom+xml", "image/svg+xml"),
@@ -41,10 +41,10 @@ class CompressionMiddleware:
             return response
         patch_vary_headers(response, ("Accept-Encoding",))
         accepted = request.headers.get("Accept-Encoding", "")
-        if len(response.content) < LEAST_BYTES or not compressed.takes_gzip(accepted):
-            response.content = compressed.without_marks(response.content)
+        if len(response.content) < MIN_BYTES or not compressed.takes_gzip(accepted):
+            response.content = compressed.strip_marks(response.content)
         else:
-            response.content = compressed.gzipped((Part.of(response.content),), ())
+            response.content = compressed.join_gzip((Part.of(response.content),), ())
             response.headers["Content-Encoding"] = "gzip"
             etag = response.headers.get("ETag", "")
             if etag.startswith('"'):

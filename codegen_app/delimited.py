@@ -17,7 +17,7 @@ class TSV(csv.excel_tab):
     lineterminator = "\n"
 
 
-def lines(rows: Iterable[Sequence[object]], dialect: type[csv.Dialect]) -> Iterator[str]:
+def format_rows(rows: Iterable[Sequence[object]], dialect: type[csv.Dialect]) -> Iterator[str]:
     """A line a row, with its end; None is an empty cell. A text that a spreadsheet would compute
     has an apostrophe before it; numbers stay as they are."""
     writer = csv.writer(_Line(), dialect)

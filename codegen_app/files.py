@@ -69,18 +69,18 @@ def digest_of_file(file: IO[bytes]) -> str:
     return found.hexdigest()
 
 
-def opened(path: str, digest: str) -> IO[bytes]:
+def open_file(path: str, digest: str) -> IO[bytes]:
     """The stored file, open at its beginning, for content that is too large for memory and not
     compressed; raises as ``read``."""
     try:
         file: IO[bytes] = default_storage.open(path, "rb")
     except FileNotFoundError as error:
         raise MissingFileError(f"{path} is missing from the storage") from error
-    if in_folder(path) is None:  # what was fetched for this is what is handed out
+    if local_path(path) is None:  # what was fetched for this is what is handed out
         whole = digest_of_file(file) == digest
         file.seek(0)
     else:
-        whole = _is_whole_since(path, digest, default_storage.get_modified_time(path))
+        whole = _is_intact_since(path, digest, default_storage.get_modified_time(path))
     if not whole:
         file.close()
         raise DamagedFileError(f"{path} is damaged in the storage: its digest is another")
@@ -88,13 +88,13 @@ def opened(path: str, digest: str) -> IO[bytes]:
 
 
 @lru_cache(maxsize=256)
-def _is_whole_since(path: str, digest: str, _changed: datetime) -> bool:
+def _is_intact_since(path: str, digest: str, _changed: datetime) -> bool:
     """Read once for all who download it: as long as it was not written again, it is the same."""
     with default_storage.open(path, "rb") as file:
         return digest_of_file(file) == digest
 
 
-def is_whole(path: str, digest: str) -> bool:
+def is_intact(path: str, digest: str) -> bool:
     """Whether the storage has that content."""
     try:
         read(path, digest)
@@ -117,7 +117,7 @@ def write(path: str, data: bytes) -> None:
 
 
 def _put(path: str, content: Content) -> None:
-    place = in_folder(path)
+    place = local_path(path)
     if place is not None:
         with disk_errors("artifacts", Path(default_storage.path(""))):
             write_atomic(place, content)
@@ -135,7 +135,7 @@ def _put(path: str, content: Content) -> None:
         raise StorageAwayError(f"the storage put {path} elsewhere: somebody else wrote it; again")
 
 
-def in_folder(path: str) -> Path | None:
+def local_path(path: str) -> Path | None:
     """Where the file lies on this host; None where the storage is no folder."""
     if isinstance(default_storage, FileSystemStorage):
         return Path(default_storage.path(path))

@@ -12,7 +12,7 @@ from codegen_app.access.hashing import TooManyHashesError
 # Nothing inline, no eval, no other host. The node graph's layout runs in a worker of our own
 # origin; Plotly draws into data: images when a chart is saved. What a browser holds back is
 # reported (views/csp_reports.py); both ways of saying where, since browsers differ.
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -51,7 +51,7 @@ _FEATURES = (
     "xr-spatial-tracking",
 )
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Reporting-Endpoints": 'csp="/csp-reports"',
     "Permissions-Policy": ", ".join(f"{feature}=()" for feature in _FEATURES),
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -23,7 +23,7 @@ from scheduler.track.units import Scale, format_ratio, format_value, scale_of
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
 DAYS = 30  # back from now that a badge looks for changes
-MOST_DAYS = 3650
+MAX_DAYS = 3650
 _TICKS = 4
 _TITLE, _LABEL = 84, 44  # characters that have room
 
@@ -129,11 +129,11 @@ def _band(of: PlotData, frame: _Frame) -> str:
 
 
 def _value_ticks(frame: _Frame, scale: Scale) -> Iterator[dict[str, object]]:
-    for value in nice(frame.least * scale.factor, frame.most * scale.factor):
+    for value in round_ticks(frame.least * scale.factor, frame.most * scale.factor):
         yield {"y": frame.y(value / scale.factor), "text": f"{value:.6g}"}
 
 
-def nice(least: float, most: float) -> Iterator[float]:
+def round_ticks(least: float, most: float) -> Iterator[float]:
     """Round numbers between two, about ``_TICKS`` of them."""
     rough = (most - least) / _TICKS
     if not rough > 0 or not math.isfinite(rough):
@@ -189,14 +189,14 @@ def _described(step: PlotChange, of: PlotData) -> str:
 
 
 _WIDE, _NARROW = 7.1, 3.9  # px of a character at 11 px
-_NARROW_ONES = frozenset("iljtfrI.,:;!|'()[] ·")
+_NARROW_CHARACTERS = frozenset("iljtfrI.,:;!|'()[] ·")
 
 
 def _text_width(text: str) -> int:
     """Pixels; characters of other scripts are taken as twice as wide."""
     return math.ceil(
         sum(
-            2 * _WIDE if ord(char) > 0x2E80 else _NARROW if char in _NARROW_ONES else _WIDE
+            2 * _WIDE if ord(char) > 0x2E80 else _NARROW if char in _NARROW_CHARACTERS else _WIDE
             for char in text
         )
     )

@@ -49,12 +49,12 @@ def uid() -> int:
     return pwd.getpwnam(NAME).pw_uid
 
 
-def is_me() -> bool:
+def is_current() -> bool:
     """Whether this process runs as the system user."""
     return os.geteuid() != 0 and exists() and uid() == os.geteuid()
 
 
-def act_for(var: Path) -> None:
+def become_owner(var: Path) -> None:
     """For root's commands: where the installation belongs to the user, go on as the user, so that
     nothing is left there that the user cannot read or replace. Files elsewhere stay open."""
     if os.geteuid() == 0 and exists() and var.is_dir() and var.stat().st_uid == uid():
@@ -72,7 +72,7 @@ def ensure(name: str = NAME) -> None:
             _add(name)
 
 
-def running_as() -> str:
+def describe_user() -> str:
     """Whose rights the application's processes have, in one sentence."""
     if os.geteuid() != 0:
         return f"Everything runs as the user {_name_of(os.geteuid())}."
@@ -81,7 +81,7 @@ def running_as() -> str:
     return "Everything but PostgreSQL runs as root."
 
 
-def first_closed(paths: Iterable[Path]) -> Path | None:
+def first_inaccessible(paths: Iterable[Path]) -> Path | None:
     """The first of these files and folders, or of the folders above them, that the user may not
     read or enter. Asked of the system by a process that has become the user: permissions, access
     lists and mounts all count."""
@@ -91,7 +91,7 @@ def first_closed(paths: Iterable[Path]) -> Path | None:
         status = 1
         try:
             become()
-            closed = next((path for path in _with_parents(paths) if not _open_to_me(path)), None)
+            closed = next((path for path in _with_parents(paths) if not _is_accessible(path)), None)
             os.write(writing, os.fsencode(closed) if closed else b"")
             status = 0
         finally:
@@ -120,7 +120,7 @@ def become(*, keep_file_rights: bool = False) -> None:
         _set_capabilities(_FILE_RIGHTS & _permitted_capabilities())
 
 
-def give(folder: Path) -> None:
+def chown_tree(folder: Path) -> None:
     """Make a folder and what is in it the user's. Links are left alone, and so are files of many
     names: one of them may lie elsewhere."""
     user = pwd.getpwnam(NAME)
@@ -137,12 +137,12 @@ def program_files(packages: Path) -> Iterator[Path]:
     yield Path(sys.executable)
     yield Path(sys.executable).resolve()
     yield Path(os.__file__)
-    for own in layout.of(packages).own_files():
+    for own in layout.layout_of(packages).own_files():
         yield own
         yield from (path for path in own.rglob("*") if "__pycache__" not in str(path))
     for entry in filter(None, sys.path):
         folder = Path(entry)
-        if folder.is_dir() and (folder != packages or layout.of(packages).installed):
+        if folder.is_dir() and (folder != packages or layout.layout_of(packages).installed):
             for depth in range(1, _PACKAGE_DEPTH + 1):
                 yield from folder.glob("/".join("*" * depth))
 
@@ -156,7 +156,7 @@ def _with_parents(paths: Iterable[Path]) -> Iterator[Path]:
                 yield one
 
 
-def _open_to_me(path: Path) -> bool:
+def _is_accessible(path: Path) -> bool:
     # os.path, since pathlib raises where a folder above is closed
     if os.path.islink(path):  # noqa: PTH114
         return True  # what counts is where it leads

@@ -15,21 +15,21 @@ from codegen_app.models import Graph, Packing, Work
 from codegen_app.services import (
     builds,
     controls,
-    foreign_kernels,
+    external_kernels,
     graphs,
     ledger,
-    measuring,
+    measurement_tasks,
     packing,
     planning,
     torch_comparisons,
     tracking,
     work,
 )
-from codegen_app.services.modelling import doing as modelling
-from codegen_app.services.notifying import sending
+from codegen_app.services.modelling import jobs as modelling
+from codegen_app.services.notifying import sender
 from codegen_app.services.queue import Kind, queue_name
-from codegen_app.services.remeasuring import doing as remeasuring
-from codegen_app.services.remote import seeking
+from codegen_app.services.remeasuring import jobs as remeasuring
+from codegen_app.services.remote import build_requests
 
 W = TypeVar("W", bound=Work)
 
@@ -44,8 +44,8 @@ def prepare() -> None:
         _drain(name, Graph.objects.all(), graphs.prepare)
         planning.plan_waiting()
         if not (
-            _one(name, Packing.objects.all(), packing.pack)
-            or _one(name, torch_comparisons.waiting(), torch_comparisons.run)
+            _run_next(name, Packing.objects.all(), packing.pack)
+            or _run_next(name, torch_comparisons.queued_comparisons(), torch_comparisons.run)
         ):
             break
 
@@ -57,11 +57,11 @@ def compile() -> None:
     name = queue_name(Kind.COMPILE)
     while True:
         _answer_searches(name)
-        if _one(name, builds.for_this_host(), builds.run_build):
+        if _run_next(name, builds.local_builds(), builds.run_build):
             continue
         if not (
-            _one(name, foreign_kernels.waiting(), foreign_kernels.run)
-            or _one(name, modelling.waiting(), modelling.run)
+            _run_next(name, external_kernels.queued_kernels(), external_kernels.run)
+            or _run_next(name, modelling.queued_modellings(), modelling.run)
         ):
             break
 
@@ -71,8 +71,8 @@ def measure(target: str) -> None:
     """Measure what waits for an architecture, on this host's device: what an alert asks for before
     each task of a tuning run."""
     name = queue_name(Kind.MEASURE, target)
-    while _one(name, remeasuring.waiting(target), remeasuring.run) or _one(
-        name, ledger.ready_tasks(target), measuring.run_task
+    while _run_next(name, remeasuring.queued_remeasurements(target), remeasuring.run) or _run_next(
+        name, ledger.ready_tasks(target), measurement_tasks.run_task
     ):
         pass
 
@@ -81,27 +81,27 @@ def measure(target: str) -> None:
 def detect() -> None:
     """Look for changes where points are new, explain them, and raise their alerts."""
     if controls.may_take(queue_name(Kind.DETECT)):
-        tracking.work_off()
+        tracking.process_pending()
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def notify() -> None:
     """Send the notifications that are due."""
-    sending.send_due()
+    sender.send_due()
 
 
 def _answer_searches(name: str) -> None:
     if controls.may_take(name):
-        seeking.answer_waiting()
+        build_requests.answer_requests()
 
 
 def _drain(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> None:
     """Claim and work until nothing waits."""
-    while _one(name, waiting, service):
+    while _run_next(name, waiting, service):
         pass
 
 
-def _one(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
+def _run_next(name: str, waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
     """Claim the next and do it; False where nothing waits, or this worker is to take nothing of
     the queue of that name."""
     if not controls.may_take(name):

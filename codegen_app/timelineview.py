@@ -9,13 +9,13 @@ from __future__ import annotations
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from codegen_app.plots import nice
+from codegen_app.plots import round_ticks
 from codegen_app.selectors.modelled.timeline import LANE_ROWS, LaneRow, SpanRow, Timeline
 
 WIDTH = 1200
 _LEFT, _TOP, _ROW, _GAP = 104, 20, 6, 12
 _LANE = len(LANE_ROWS) * _ROW + _GAP
-_LEAST = 1.2  # what can still be seen, and pointed at
+_MIN_WIDTH = 1.2  # what can still be seen, and pointed at
 
 
 def timeline(found: Timeline, address: str = "") -> SafeString:
@@ -23,7 +23,7 @@ def timeline(found: Timeline, address: str = "") -> SafeString:
     the listing, "" for this one."""
     height = _TOP + len(found.lanes) * _LANE
     scale = (WIDTH - _LEFT - 4) / (found.end - found.start)
-    ticks = "".join(_tick(found, at, scale, height) for at in nice(found.start, found.end))
+    ticks = "".join(_tick(found, at, scale, height) for at in round_ticks(found.start, found.end))
     lanes = "".join(
         _lane(lane, number, found.start, scale, address) for number, lane in enumerate(found.lanes)
     )
@@ -54,7 +54,7 @@ def _lane(lane: LaneRow, number: int, start: int, scale: float, address: str) ->
 
 def _span(span: SpanRow, name: str, top: int, start: int, scale: float, address: str) -> str:
     x = round(_LEFT + (span.start - start) * scale, 1)
-    width = max(_LEAST, round((span.end - span.start) * scale, 1))
+    width = max(_MIN_WIDTH, round((span.end - span.start) * scale, 1))
     row = LANE_ROWS.index(span.row)
     what = f"waits for {span.reason}" if span.reason else f"{span.row} pipe"
     cycles = span.end - span.start

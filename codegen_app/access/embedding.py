@@ -15,16 +15,16 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 _DIGITS = 32
 
 
-def key_of(series: int) -> str:
+def series_key(series: int) -> str:
     """The key of a series' pictures."""
     of = salted_hmac("kiln.embedded.series", str(series), algorithm="sha256")
     return of.hexdigest()[:_DIGITS]
 
 
-def has_key(request: HttpRequest, series: int) -> bool:
+def has_series_key(request: HttpRequest, series: int) -> bool:
     """Whether the address has the series' key (``?key=``)."""
     given = request.GET.get("key", "")
-    return given.isascii() and constant_time_compare(given, key_of(series))
+    return given.isascii() and constant_time_compare(given, series_key(series))
 
 
 def may_see(request: HttpRequest) -> bool:

@@ -54,11 +54,11 @@ def _saved(instance: models.Model, created: bool, update_fields: Any = None, **_
         return
     is_new_password = instance.__dict__.pop(_PASSWORD, False)
     action = "create" if created else "change password" if is_new_password else "change"
-    audit.record(audit.asking(), action, instance, _rights(instance))
+    audit.record(audit.current_user(), action, instance, _rights(instance))
 
 
 def _deleted(instance: models.Model, **_: Any) -> None:
-    audit.record(audit.asking(), "delete", instance)
+    audit.record(audit.current_user(), "delete", instance)
 
 
 def _members_changed(
@@ -69,7 +69,7 @@ def _members_changed(
     rows = model._default_manager.filter(pk__in=pk_set or ())
     names = [row.codename if isinstance(row, Permission) else str(row) for row in rows]
     why = f"{_MEMBERS[action]}: {', '.join(sorted(names)) or model._meta.verbose_name_plural}"
-    audit.record(audit.asking(), "change rights", instance, why)
+    audit.record(audit.current_user(), "change rights", instance, why)
 
 
 def _rights(instance: models.Model) -> str:

@@ -6,8 +6,8 @@ from threading import BoundedSemaphore
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-AT_ONCE = 1  # in each process
-_slots = BoundedSemaphore(AT_ONCE)
+MAX_CONCURRENT = 1  # in each process
+_slots = BoundedSemaphore(MAX_CONCURRENT)
 
 
 class TooManyHashesError(Exception):

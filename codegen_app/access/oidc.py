@@ -32,13 +32,13 @@ from scheduler.text import one_line
 COOKIE_S = 600
 _SALT = "codegen_app.access.oidc"
 _TIMEOUT_S = 5
-_KEPT_S = 3600  # what the provider says of itself
+_METADATA_TTL_S = 3600  # what the provider says of itself
 _LEEWAY_S = 60  # by which clocks may differ
-_AT_ONCE = threading.BoundedSemaphore(4)  # conversations with the provider, of a process
+_REQUEST_SLOTS = threading.BoundedSemaphore(4)  # conversations with the provider, of a process
 # Signed with the provider's key: a token that is signed with our secret, or not at all, is none.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 _TIMES = {"exp", "iat", "nbf"}
-_CODE = re.compile(r"[a-z_]{1,40}")
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Started:
+class PendingSignIn:
     """What the cookie brings back."""
 
     state: str
@@ -70,7 +70,7 @@ class Started:
     verifier: str
     after: str  # where they were
 
-    def sealed(self) -> str:
+    def signed_cookie(self) -> str:
         """As the cookie's text, which nobody else can write."""
         return signing.dumps([self.state, self.nonce, self.verifier, self.after], salt=_SALT)
 
@@ -80,23 +80,23 @@ def cookie_name() -> str:
     return "__Host-kiln-sign-in" if settings.HTTPS else "kiln-sign-in"
 
 
-def start(callback: str, after: str) -> tuple[str, Started]:
+def start_sign_in(callback: str, after: str) -> tuple[str, PendingSignIn]:
     """The provider's address to go to, and what has to come back. Raises ``SignInError``."""
-    with _talking():
+    with _provider_request():
         made = _client().create_authorization_url(callback)
-    return made["url"], Started(made["state"], made["nonce"], made["code_verifier"], after)
+    return made["url"], PendingSignIn(made["state"], made["nonce"], made["code_verifier"], after)
 
 
-def started(request: HttpRequest) -> Started | None:
+def pending_sign_in(request: HttpRequest) -> PendingSignIn | None:
     """What the cookie says; None without one, or where it is too old, or not ours."""
     try:
         text = request.COOKIES.get(cookie_name(), "")
-        return Started(*signing.loads(text, salt=_SALT, max_age=COOKIE_S))
+        return PendingSignIn(*signing.loads(text, salt=_SALT, max_age=COOKIE_S))
     except (signing.BadSignature, TypeError, ValueError):
         return None
 
 
-def finish(request: HttpRequest, begun: Started | None, callback: str) -> Person:
+def finish_sign_in(request: HttpRequest, begun: PendingSignIn | None, callback: str) -> Person:
     """Who came back from the provider. Raises ``SignInError``."""
     provider = _provider()
     given = request.GET.get("state", "")
@@ -105,18 +105,18 @@ def finish(request: HttpRequest, begun: Started | None, callback: str) -> Person
             "This sign-in was not begun here, took longer than ten minutes, or is over: begin again"
         )
     if (error := request.GET.get("error")) is not None:
-        reason = error if _CODE.fullmatch(error) else "an error"
+        reason = error if _ERROR_CODE.fullmatch(error) else "an error"
         raise SignInError(f"{provider.name} did not let you in: {reason}", counts=True)
     if request.GET.get("iss", provider.issuer) != provider.issuer:
         raise SignInError("The answer is another provider's: begin again", counts=True)
-    with _talking():
+    with _provider_request():
         claims = _claims(request.GET.get("code", ""), begun, callback)
     return _person(provider, claims)
 
 
-def trial() -> None:
+def check_provider() -> None:
     """Ask the provider what it is. Raises ``SignInError`` where that does not fit the settings."""
-    with _talking():
+    with _provider_request():
         _client(kept=False)
 
 
@@ -124,7 +124,7 @@ def _provider() -> Provider:
     return cast(Provider, settings.OIDC)
 
 
-def _claims(code: str, begun: Started, callback: str) -> dict[str, Any]:
+def _claims(code: str, begun: PendingSignIn, callback: str) -> dict[str, Any]:
     client = _client()
     token = client.fetch_access_token(callback, code=code, code_verifier=begun.verifier)
     found = client.parse_id_token(token, nonce=begun.nonce, leeway=_LEEWAY_S)
@@ -161,13 +161,13 @@ def _person(provider: Provider, claims: dict[str, Any]) -> Person:
     return Person(subject, name, email[:254], frozenset(map(str, groups)))
 
 
-_kept: dict[Provider | str, Any] = {}
+_client_cache: dict[Provider | str, Any] = {}
 
 
 def _client(*, kept: bool = True) -> Any:
     """One that knows what the provider says of itself; asked anew after an hour."""
     provider = _provider()
-    client, until, of = _kept.get("client", (None, 0.0, None))
+    client, until, of = _client_cache.get("client", (None, 0.0, None))
     if kept and of == provider and time.monotonic() < until:
         return client
     client = DjangoOAuth2App(
@@ -182,12 +182,12 @@ def _client(*, kept: bool = True) -> Any:
             "default_timeout": _TIMEOUT_S,
         },
     )
-    _look(provider, client.load_server_metadata())
-    _kept["client"] = (client, time.monotonic() + _KEPT_S, provider)
+    _check_metadata(provider, client.load_server_metadata())
+    _client_cache["client"] = (client, time.monotonic() + _METADATA_TTL_S, provider)
     return client
 
 
-def _look(provider: Provider, metadata: dict[str, Any]) -> None:
+def _check_metadata(provider: Provider, metadata: dict[str, Any]) -> None:
     """Refuse a provider that is another, or speaks in the clear."""
     if metadata.get("issuer") != provider.issuer:
         raise SignInError(
@@ -206,10 +206,10 @@ def _look(provider: Provider, metadata: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _talking() -> Iterator[None]:
+def _provider_request() -> Iterator[None]:
     """A few at once, and each failure as one line; the log has what is not for everybody."""
     name = _provider().name
-    if not _AT_ONCE.acquire(blocking=False):
+    if not _REQUEST_SLOTS.acquire(blocking=False):
         raise SignInError("Many people sign in just now: try again in a moment")
     try:
         yield
@@ -228,4 +228,4 @@ def _talking() -> Iterator[None]:
             line = f"What {name} says cannot be believed: the server's log has the reason"
         raise SignInError(line, counts=True) from error
     finally:
-        _AT_ONCE.release()
+        _REQUEST_SLOTS.release()

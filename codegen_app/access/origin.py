@@ -18,5 +18,5 @@ class OriginMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         origin = audit.Origin(client_address(request), request.META.get("HTTP_USER_AGENT", ""))
-        with audit.from_where(origin), audit.asked_by(lambda: request.user):
+        with audit.override_origin(origin), audit.override_user(lambda: request.user):
             return self.get_response(request)

@@ -11,13 +11,13 @@ from django.contrib.auth import logout, user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
-_BEGAN, _USED = "began_at", "used_at"
+_BEGAN_KEY, _USED_KEY = "began_at", "used_at"
 _WRITE_EVERY_S = 60  # a page must not cost a write each time
 
 
 @receiver(user_logged_in)
-def _begin(request: HttpRequest, **_: object) -> None:
-    request.session[_BEGAN] = request.session[_USED] = int(time.time())
+def _start_session(request: HttpRequest, **_: object) -> None:
+    request.session[_BEGAN_KEY] = request.session[_USED_KEY] = int(time.time())
 
 
 class SessionLimitsMiddleware:
@@ -28,7 +28,7 @@ class SessionLimitsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
-            _look(request, int(time.time()))
+            _enforce_limits(request, int(time.time()))
         response = self.get_response(request)
         # Nobody is asked for here: a page that did not look at the session is everybody's.
         # What a view marks so is the same text for all, and says nothing of anybody.
@@ -38,13 +38,13 @@ class SessionLimitsMiddleware:
         return response
 
 
-def _look(request: HttpRequest, now: int) -> None:
+def _enforce_limits(request: HttpRequest, now: int) -> None:
     session = request.session
-    began, used = cast(int, session.get(_BEGAN, 0)), cast(int, session.get(_USED, 0))
+    began, used = cast(int, session.get(_BEGAN_KEY, 0)), cast(int, session.get(_USED_KEY, 0))
     # A clock that was set back must not make a login last.
     if not (0 <= now - began < settings.SESSION_COOKIE_AGE) or not (
         now - used < settings.SESSION_IDLE_S
     ):
         logout(request)
     elif now - used >= _WRITE_EVERY_S and not request.headers.get("HX-Request"):
-        session[_USED] = now  # a page that asks by itself every two seconds is not use
+        session[_USED_KEY] = now  # a page that asks by itself every two seconds is not use

@@ -20,7 +20,7 @@ from django.shortcuts import render
 from codegen_app.services import audit
 
 COOL_OFF: timedelta = settings.AXES_COOLOFF_TIME
-ALLOWED = (5, 20, 100)  # failures, for each of settings.AXES_LOCKOUT_PARAMETERS
+MAX_FAILURES = (5, 20, 100)  # failures, for each of settings.AXES_LOCKOUT_PARAMETERS
 
 
 class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
@@ -29,7 +29,7 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
         """The failures of the fullest of the three counts, in hundredths of what
         it allows: django-axes asks one number of all (``settings.AXES_FAILURE_LIMIT``)."""
-        counted = zip(self.get_user_attempts(request, credentials), ALLOWED, strict=True)
+        counted = zip(self.get_user_attempts(request, credentials), MAX_FAILURES, strict=True)
         return max(
             (attempts.aggregate(sum=Sum("failures_since_start"))["sum"] or 0) * 100 // allowed
             for attempts, allowed in counted
@@ -59,7 +59,7 @@ class Throttle(AxesDatabaseHandler):  # type: ignore[misc]
         ).delete()
 
 
-def stopped(request: HttpRequest, *_: Any) -> HttpResponse:
+def lockout_response(request: HttpRequest, *_: Any) -> HttpResponse:
     """What is answered while logins are stopped."""
     context = {"title": "Logins are stopped", "minutes": COOL_OFF.seconds // 60}
     response = render(request, "login_stopped.html", context, status=429)

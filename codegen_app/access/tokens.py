@@ -15,17 +15,17 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 PREFIX_LENGTH = 12
 _SALT = "codegen_app.access.tokens"
 _MARK_LENGTH = 16
-_FORM = re.compile(rf"kiln_([A-Za-z0-9_-]{{43}})([0-9a-f]{{{_MARK_LENGTH}}})")
+_TOKEN = re.compile(rf"kiln_([A-Za-z0-9_-]{{43}})([0-9a-f]{{{_MARK_LENGTH}}})")
 _HEADER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 
 
-def make() -> str:
+def make_token() -> str:
     """A new token."""
     secret = secrets.token_urlsafe(32)
     return f"kiln_{secret}{_mark(secret, settings.SECRET_KEY)}"
 
 
-def bearer(header: str) -> str:
+def bearer_token(header: str) -> str:
     """The token of an ``Authorization`` header; "" where there is none."""
     found = _HEADER.fullmatch(header)
     return found[1] if found else ""
@@ -33,13 +33,13 @@ def bearer(header: str) -> str:
 
 def is_genuine(token: str) -> bool:
     """Whether this installation made it; it may be revoked by now."""
-    found = _FORM.fullmatch(token)
+    found = _TOKEN.fullmatch(token)
     if found is None:
         return False
     return any(constant_time_compare(_mark(found[1], key), found[2]) for key in _keys())
 
 
-def digests(token: str) -> list[str]:
+def lookup_digests(token: str) -> list[str]:
     """What may be kept of a token: by the key of now first, then by those of before."""
     return [_hash("digest", token, key) for key in _keys()]
 

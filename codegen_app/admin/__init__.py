@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from codegen_app.admin import records, retention, runs, schedules, series, times, upkeep
+from codegen_app.admin import measurements, records, retention, runs, schedules, series, system
 
-__all__ = ["records", "retention", "runs", "schedules", "series", "times", "upkeep"]
+__all__ = ["measurements", "records", "retention", "runs", "schedules", "series", "system"]

@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from codegen_app.services.engine import served_names
+from codegen_app.services.engine import served_target_names
 from scheduler.errors import Stage
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ else:
     _Filter = admin.SimpleListFilter
 
 
-def known(field: str, name: str, values: Callable[[], Iterable[str]]) -> type[_Filter]:
+def fixed_choices_filter(
+    field: str, name: str, values: Callable[[], Iterable[str]]
+) -> type[_Filter]:
     """A filter by a column whose values are known without looking."""
 
     class Known(_Filter):
@@ -38,11 +40,11 @@ def known(field: str, name: str, values: Callable[[], Iterable[str]]) -> type[_F
     return Known
 
 
-def by_target(field: str = "target") -> type[_Filter]:
+def target_filter(field: str = "target") -> type[_Filter]:
     """By the targets that kernels are made for here."""
-    return known(field, "target", served_names)
+    return fixed_choices_filter(field, "target", served_target_names)
 
 
-def by_stage() -> type[_Filter]:
+def stage_filter() -> type[_Filter]:
     """By the stage at which something was rejected."""
-    return known("stage", "stage", lambda: [str(one) for one in Stage])
+    return fixed_choices_filter("stage", "stage", lambda: [str(one) for one in Stage])

@@ -24,7 +24,7 @@ else:
     _ModelAdmin = admin.ModelAdmin  # generic for the type checker alone
     _Paginator = Paginator
 
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 """Rows of a list that pages lead to: whoever looks for one beyond filters."""
 
 
@@ -45,7 +45,7 @@ class BoundedPaginator(_Paginator):
     def count(self) -> int:
         """How many rows are listed."""
         rows = cast(QuerySet[Model], self.object_list)
-        return rows.order_by()[:MOST_LISTED].count()
+        return rows.order_by()[:MAX_LISTED].count()
 
 
 class ReadOnlyAdmin(_ModelAdmin):
@@ -94,12 +94,12 @@ class ReadOnlyAdmin(_ModelAdmin):
     @transaction.atomic
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
         """Noted, as every change."""
-        audit.record(audit.asking(), "delete", obj)
+        audit.record(audit.current_user(), "delete", obj)
         obj.delete()
 
     @transaction.atomic
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
         """Each row is noted."""
         for row in queryset:
-            audit.record(audit.asking(), "delete", row)
+            audit.record(audit.current_user(), "delete", row)
         queryset.delete()

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from codegen_app.access import permissions
 from codegen_app.admin import columns
-from codegen_app.admin.acting import CancelMixin, ReleaseMixin, actor_of, summary
-from codegen_app.admin.filters import by_target
+from codegen_app.admin.actions import CancelMixin, ReleaseMixin, current_actor, format_summary
+from codegen_app.admin.filters import target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.models import (
@@ -56,7 +56,7 @@ class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
         """What is done for the graph ends with it."""
         assert isinstance(obj, Graph)
-        audit.record(audit.asking(), "delete", obj)
+        audit.record(audit.current_user(), "delete", obj)
         graphs.delete(obj)
 
     @transaction.atomic
@@ -134,7 +134,7 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
         columns.moment("finished_at", "Ended"),
         columns.text("reason", "Reason"),
     )
-    list_filter = ("state", by_target(), "requested", "cached")
+    list_filter = ("state", target_filter(), "requested", "cached")
     list_select_related = ("kernel",)
     list_defer = ("kernel__source", "kernel__launches", "log", "detail", "resources", "diagnostics")
     search_fields = ("kernel__name", "code_digest")
@@ -148,12 +148,14 @@ class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
         for build in queryset.select_related("kernel"):
             try:
                 flags = Flags(tuple(build.flags))
-                builds.request_build(build.kernel, build.target, flags, actor_of(request))
+                builds.request_build(build.kernel, build.target, flags, current_actor(request))
             except UserError as error:
                 self.message_user(request, f"{build.kernel}: {error}", messages.ERROR)
                 continue
             count += 1
-        self.message_user(request, summary(count, "build", "builds", "asked for"), messages.SUCCESS)
+        self.message_user(
+            request, format_summary(count, "build", "builds", "asked for"), messages.SUCCESS
+        )
 
 
 @admin.register(TorchComparison)

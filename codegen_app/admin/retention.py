@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
 from codegen_app.models import RetentionPolicy
-from codegen_app.services import audit, samples
+from codegen_app.services import audit, rollup
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[RetentionPolicy]
@@ -36,9 +36,9 @@ class RetentionPolicyAdmin(_ModelAdmin):
     @admin.display(description="A pass would be of")
     def would_go(self, policy: RetentionPolicy) -> str:
         """Said before it is switched on: what goes does not come back."""
-        count = samples.waiting(policy, samples.MOST_COUNTED)
-        more = count > samples.MOST_COUNTED
-        shown = samples.counted(policy, min(count, samples.MOST_COUNTED))
+        count = rollup.count_due(policy, rollup.MAX_COUNTED)
+        more = count > rollup.MAX_COUNTED
+        shown = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
         return f"more than {shown}" if more else shown
 
     def save_model(

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 
 from codegen_app.access import permissions
 from codegen_app.admin import columns
-from codegen_app.admin.acting import ReleaseMixin, actor_of, summary, why_of
-from codegen_app.admin.filters import by_stage, by_target
+from codegen_app.admin.actions import ReleaseMixin, action_reason, current_actor, format_summary
+from codegen_app.admin.filters import stage_filter, target_filter
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.models import Candidate, Selection, TuningRun, TuningTask
@@ -52,10 +52,12 @@ class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
     @admin.action(description="Cancel the runs", permissions=["retune"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         """What was measured stays; the rest is dropped."""
-        actor, why = actor_of(request), why_of(request)
+        actor, why = current_actor(request), action_reason(request)
         rows = TuningRun.objects.filter(pk__in=queryset.values("pk"))
         count = sum(ledger.cancel(run, actor, why) for run in rows)
-        self.message_user(request, summary(count, "run", "runs", "cancelled"), messages.SUCCESS)
+        self.message_user(
+            request, format_summary(count, "run", "runs", "cancelled"), messages.SUCCESS
+        )
 
 
 @admin.register(TuningTask)
@@ -74,7 +76,7 @@ class TuningTaskAdmin(ReleaseMixin, ReadOnlyAdmin):
         columns.number("deaths", "Deaths"),
         columns.text("reason", "Reason"),
     )
-    list_filter = ("state", by_target("run__target"))
+    list_filter = ("state", target_filter("run__target"))
     list_select_related = ("problem",)
     list_defer = ("problem__text", "detail", "operands", "shape")
     search_fields = ("=run__pk", "problem__summary", "worker")
@@ -99,7 +101,7 @@ class CandidateAdmin(ReadOnlyAdmin):
         "tied",
         columns.text("reason", "Reason"),
     )
-    list_filter = ("state", by_stage(), "chosen", "tied")
+    list_filter = ("state", stage_filter(), "chosen", "tied")
     list_select_related = ("task", "kernel", "result")
     list_defer = (
         *(*_KERNEL, "detail", "modelled", "task__operands", "task__shape", "task__detail"),
@@ -143,7 +145,7 @@ class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
         """Until a run finds a better one; the one that serves now is kept as its past."""
         for row in queryset.select_related("kernel", "problem", "result"):
             try:
-                chosen = selections.put_back(row, actor_of(request), why_of(request))
+                chosen = selections.restore(row, current_actor(request), action_reason(request))
             except UserError as error:
                 self.message_user(request, f"{error}.", messages.ERROR)
             else:

@@ -11,11 +11,11 @@ from django.http import HttpRequest
 
 from codegen_app.access import permissions
 from codegen_app.admin import columns
-from codegen_app.admin.acting import actor_of, summary, why_of
+from codegen_app.admin.actions import action_reason, current_actor, format_summary
 from codegen_app.admin.readonly import ReasonForm
 from codegen_app.models import Occasion, RetuneSchedule
 from codegen_app.services import audit, schedules
-from codegen_app.services.places import Place, places
+from codegen_app.services.run_devices import RunDevice, list_run_devices
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class ScheduleForm(_ModelForm):
         super().__init__(*args, **kwargs)
         if "on" not in self.fields:  # who may only look has no fields
             return
-        found = list(places())
+        found = list(list_run_devices())
         row = self.instance
         if row.pk is not None:
-            own = Place(row.target, row.device, "of this schedule", alive=False)
+            own = RunDevice(row.target, row.device, "of this schedule", alive=False)
             found += [] if any(one.key == own.key for one in found) else [own]
             self.initial["on"] = own.key
         elif found:
@@ -126,10 +126,10 @@ class RetuneScheduleAdmin(_ModelAdmin):
     @admin.action(description="Start its runs now", permissions=["change"])
     def start_now(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
         """As on their occasion, and besides it."""
-        actor, why = actor_of(request), why_of(request)
+        actor, why = current_actor(request), action_reason(request)
         runs = [run for row in queryset for run in schedules.start_now(row, actor, why)]
         level = messages.SUCCESS if runs else messages.WARNING
-        self.message_user(request, summary(len(runs), "run", "runs", "asked for"), level)
+        self.message_user(request, format_summary(len(runs), "run", "runs", "asked for"), level)
 
     @admin.action(description="Switch on", permissions=["change"])
     def switch_on(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
@@ -144,10 +144,12 @@ class RetuneScheduleAdmin(_ModelAdmin):
     def _switch(
         self, request: HttpRequest, queryset: QuerySet[RetuneSchedule], *, on: bool
     ) -> None:
-        actor, why = actor_of(request), why_of(request)
-        count = sum(schedules.switch(row, actor, on=on, why=why) for row in queryset)
+        actor, why = current_actor(request), action_reason(request)
+        count = sum(schedules.set_enabled(row, actor, on=on, why=why) for row in queryset)
         done = "switched on" if on else "switched off"
-        self.message_user(request, summary(count, "schedule", "schedules", done), messages.SUCCESS)
+        self.message_user(
+            request, format_summary(count, "schedule", "schedules", done), messages.SUCCESS
+        )
 
     def has_view_permission(self, request: HttpRequest, _: object = None) -> bool:
         """Of those who may schedule."""
@@ -169,12 +171,12 @@ class RetuneScheduleAdmin(_ModelAdmin):
         self, request: HttpRequest, obj: RetuneSchedule, form: Any, change: bool
     ) -> None:
         """Its runs are asked for in the name of who made it."""
-        actor = actor_of(request)
+        actor = current_actor(request)
         obj.made_by_id = obj.made_by_id or audit.actor_id(actor)
         super().save_model(request, obj, form, change)
         audit.record(actor, "schedule", obj)
 
     def delete_model(self, request: HttpRequest, obj: RetuneSchedule) -> None:
         """Noted as every other change of what runs."""
-        audit.record(actor_of(request), "unschedule", obj)
+        audit.record(current_actor(request), "unschedule", obj)
         super().delete_model(request, obj)

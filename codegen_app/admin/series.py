@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from codegen_app.admin import columns
-from codegen_app.admin.acting import summary, why_of
+from codegen_app.admin.actions import action_reason, format_summary
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.models import ApiToken, Batch, Conditions, Datum, Revision, Series
 from codegen_app.services import audit, tokens, withdrawals
@@ -64,11 +64,11 @@ class DatumAdmin(ReadOnlyAdmin):
 
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
         """Its series counts its points anew, and is looked at again."""
-        withdrawals.delete([cast(Datum, obj)], audit.asking())
+        withdrawals.delete([cast(Datum, obj)], audit.current_user())
 
     def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
         """The same of all of them."""
-        withdrawals.delete(cast(QuerySet[Datum], queryset), audit.asking())
+        withdrawals.delete(cast(QuerySet[Datum], queryset), audit.current_user())
 
 
 @admin.register(Revision)
@@ -135,5 +135,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     @transaction.atomic
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiToken]) -> None:
         """End them at once."""
-        ended = sum(tokens.revoke(token, audit.asking(), why_of(request)) for token in chosen)
-        self.message_user(request, summary(ended, "token", "tokens", "revoked"))
+        ended = sum(
+            tokens.revoke(token, audit.current_user(), action_reason(request)) for token in chosen
+        )
+        self.message_user(request, format_summary(ended, "token", "tokens", "revoked"))

@@ -30,12 +30,12 @@ class TokenAuth(HttpBearer):
 
     def authenticate(self, _: HttpRequest, token: str) -> ApiToken | None:
         """The token's row; None (401) for no valid one."""
-        row = tokens.find(texts.bearer(f"bearer {token}"))
+        row = tokens.find_token(texts.bearer_token(f"bearer {token}"))
         if row is None:
             return None
         if self._scope not in row.scopes:
             raise ScopeError(self._scope)
-        tokens.spend(row, requests=1)
+        tokens.charge_rate(row, requests=1)
         return row
 
 

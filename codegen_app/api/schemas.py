@@ -14,7 +14,7 @@ from scheduler.results.points.model import ImportContext
 from scheduler.stats.intervals import Bounds
 from scheduler.track.compare import CompareSettings
 
-_MOST = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
+_MAX_LENGTHS = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
 
 StatusName = Literal["slower", "faster", "unknown", "same", "new", "gone"]
 
@@ -40,7 +40,7 @@ class Parameters(Schema):
         """For the importer. Raises ``UserError`` naming the parameter."""
         stated: dict[str, Any] = {
             name: fields.as_text(getattr(self, name), name, most)
-            for name, most in (*_MOST.items(), ("repository", 300))
+            for name, most in (*_MAX_LENGTHS.items(), ("repository", 300))
         }
         for name in ("revision_at", "measured_at"):
             if text := getattr(self, name):

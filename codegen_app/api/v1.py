@@ -16,7 +16,7 @@ from ninja import NinjaAPI, Query
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from codegen_app.access import permissions
-from codegen_app.addresses import absolute
+from codegen_app.addresses import absolute_url
 from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
 from codegen_app.api.schemas import (
     Comparing,
@@ -38,7 +38,7 @@ from codegen_app.selectors import histories, measurement_requests
 from codegen_app.selectors.compare_revisions.address import comparison_url
 from codegen_app.selectors.compare_revisions.comparison import Grouping, compare_sides
 from codegen_app.services import ingest, tokens, withdrawals
-from codegen_app.services.remote import enrolling, leasing
+from codegen_app.services.remote import leases, sessions
 from scheduler.errors import MachineError, UserError
 from scheduler.results import points
 from scheduler.results.points import fields
@@ -46,7 +46,7 @@ from scheduler.text import one_line
 from scheduler.track.compare import CompareSettings
 
 KEY_HEADER = "Idempotency-Key"
-_MOST_KEY = 200
+_MAX_KEY_LENGTH = 200
 _READ = TokenAuth(Scope.READ)
 _REFUSALS = dict.fromkeys((401, 403, 422, 429), Problem)
 
@@ -88,7 +88,7 @@ _BODY = {
             "name": KEY_HEADER,
             "in": "header",
             "required": True,
-            "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY},
+            "schema": {"type": "string", "minLength": 1, "maxLength": _MAX_KEY_LENGTH},
             "description": (
                 "Any text that is new for each batch. The same batch under the same key is stored"
                 " once and answered the same; another under that key is a conflict (409)."
@@ -154,7 +154,7 @@ def list_series(
     _parameters(request, (*histories.FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
     rows, following = histories.series_page(
-        dict(zip(histories.FILTERS, values, strict=True)), _number(after), limit
+        dict(zip(histories.FILTERS, values, strict=True)), _cursor(after), limit
     )
     return {"series": rows, "next": following}
 
@@ -180,7 +180,7 @@ def list_requests(
     _parameters(request, (*measurement_requests.FILTERS, "after", "limit"))
     values = (device_name, repository, branch, revision)
     rows, following = measurement_requests.requests_page(
-        dict(zip(measurement_requests.FILTERS, values, strict=True)), _number(after), limit
+        dict(zip(measurement_requests.FILTERS, values, strict=True)), _cursor(after), limit
     )
     return {"requests": rows, "next": following}
 
@@ -194,7 +194,7 @@ def list_requests(
 )
 def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
     """What makes it one, and how many points it has."""
-    return _one(pk)
+    return _get_series(pk)
 
 
 @api.get(
@@ -213,7 +213,7 @@ def series_data(
 ) -> dict[str, Any]:
     """In the order of its history; with “samples” also the conditions of each."""
     _parameters(request, ("after", "limit", "samples"))
-    _one(pk)
+    _get_series(pk)
     place = histories.Cursor.parse(after) if after else None
     rows, following = histories.data_page(pk, place, limit, with_samples=samples)
     return {"data": rows, "next": str(following) if following else None}
@@ -230,7 +230,7 @@ def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> A
     """It stays, with who, when and why, and is not compared with others any more. The token's owner
     needs the permission to triage alerts."""
     _parameters(request, ())
-    return _withdrawn(withdrawals.withdraw(_point(pk, datum), body.reason, _triager(request)))
+    return _withdrawn(withdrawals.withdraw(_get_point(pk, datum), body.reason, _triager(request)))
 
 
 @api.post(
@@ -244,7 +244,7 @@ def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
     """The point is compared with others again; the answer is the withdrawal that is taken back. The
     token's owner needs the permission to triage alerts."""
     _parameters(request, ())
-    return _withdrawn(withdrawals.restore(_point(pk, datum), _triager(request)))
+    return _withdrawn(withdrawals.restore(_get_point(pk, datum), _triager(request)))
 
 
 @api.get(
@@ -266,7 +266,7 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
     if asked.least_effect != CompareSettings().least_effect:
         changed["least_effect"] = str(asked.least_effect)
-    url = absolute(
+    url = absolute_url(
         comparison_url(asked.before, asked.after, repository=asked.repository, **changed)
     )
     return {
@@ -285,28 +285,28 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     }
 
 
-def _number(after: int) -> int:
+def _cursor(after: int) -> int:
     """The place that a page begins after. Raises ``UserError`` for one that no page named."""
     if abs(after) > 2**62:
         raise UserError("after: take the “next” of the page before")
     return after
 
 
-class NotThereError(Exception):
+class NotFoundError(Exception):
     """There is no such row."""
 
 
-def _one(pk: int) -> Series:
+def _get_series(pk: int) -> Series:
     row = Series.objects.filter(pk=pk).first() if pk < 2**63 else None
     if row is None:
-        raise NotThereError(f"there is no series {pk}")
+        raise NotFoundError(f"there is no series {pk}")
     return row
 
 
-def _point(series: int, pk: int) -> Datum:
+def _get_point(series: int, pk: int) -> Datum:
     row = Datum.objects.filter(pk=pk, series=series).first() if max(series, pk) < 2**63 else None
     if row is None:
-        raise NotThereError(f"there is no point {pk} of series {series}")
+        raise NotFoundError(f"there is no point {pk} of series {series}")
     return row
 
 
@@ -334,10 +334,10 @@ def _parameters(request: HttpRequest, names: Container[str]) -> None:
 
 def _key(request: HttpRequest) -> str:
     key = request.headers.get(KEY_HEADER, "").strip()
-    if not key or len(key) > _MOST_KEY or not key.isprintable():
+    if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
         raise HeaderError(
-            f"{KEY_HEADER}: a printable text of 1 to {_MOST_KEY} characters is due, new for each"
-            " batch"
+            f"{KEY_HEADER}: a printable text of 1 to {_MAX_KEY_LENGTH} characters is due, new"
+            " for each batch"
         )
     return key
 
@@ -366,12 +366,12 @@ for _kind, _status in (
     (MachineError, 503),
     (HeaderError, 400),
     (TooLargeError, 413),
-    (NotThereError, 404),
+    (NotFoundError, 404),
     (ScopeError, 403),
     (OwnerError, 403),
-    (leasing.NoFileError, 404),
-    (leasing.OverError, 409),
-    (enrolling.SessionError, 409),
+    (leases.UnknownFileError, 404),
+    (leases.LeaseOverError, 409),
+    (sessions.SessionError, 409),
 ):
     _answers_with(_kind, _status)
 
@@ -383,14 +383,14 @@ def _key_reused(request: HttpRequest, _: Exception) -> HttpResponse:
 
 
 @api.exception_handler(tokens.RateError)
-def _too_often(request: HttpRequest, error: Any) -> HttpResponse:
+def _rate_limited(request: HttpRequest, error: Any) -> HttpResponse:
     answer = _answer(request, 429, str(error))
     answer.headers["Retry-After"] = str(error.seconds)
     return answer
 
 
 @api.exception_handler(AuthenticationError)
-def _unknown(request: HttpRequest, _: Exception) -> HttpResponse:
+def _not_found(request: HttpRequest, _: Exception) -> HttpResponse:
     line = "Authorization: a valid API token is due, as “Bearer kiln_…”"
     answer = _answer(request, 401, line)
     answer.headers["WWW-Authenticate"] = "Bearer"

@@ -27,12 +27,12 @@ from codegen_app.api.worker_schemas import (
 from codegen_app.models import Scope, Worker
 from codegen_app.services import artifacts
 from codegen_app.services.remote import (
-    enrolling,
-    leasing,
-    offering,
-    repeating,
+    build_requests,
+    dispatch,
+    leases,
+    replay,
     results,
-    seeking,
+    sessions,
 )
 from scheduler.agent.protocol import SESSION_HEADER, Work, as_json
 from scheduler.errors import UserError
@@ -61,7 +61,7 @@ _SESSION = {
 )
 def hello(request: HttpRequest, given: Hello) -> dict[str, Any]:
     """Takes the place of any process that joined under the name before."""
-    sent: dict[str, Any] = as_json(enrolling.hello(token_of(request), given.model_dump()))
+    sent: dict[str, Any] = as_json(sessions.hello(token_of(request), given.model_dump()))
     return sent
 
 
@@ -76,13 +76,13 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
     """Answered at once: a thread that waits is one that serves nobody. The same task again for who
     asks again."""
     worker = _worker(request)
-    held = leasing.take(worker)
+    held = leases.acquire(worker)
     task = again = None
     if held is not None and held.task is not None:
-        task = offering.task_of(held)
+        task = dispatch.task_of(held)
     elif held is not None:
-        again = repeating.again_of(held)
-    what = Work(*leasing.say(worker), settings.WORKER_POLL_S, task, again)
+        again = replay.remeasurement_task(held)
+    what = Work(*leases.current_control(worker), settings.WORKER_POLL_S, task, again)
     sent: dict[str, Any] = as_json(what)
     return sent
 
@@ -96,17 +96,17 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
 )
 def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
     """The graph's file, or a kernel's library, as it is."""
-    held = leasing.held(_worker(request), key)
+    held = leases.get_active(_worker(request), key)
     is_task = held.task is not None
-    artifact = offering.file_of(held, digest) if is_task else repeating.file_of(held, digest)
+    artifact = dispatch.file_of(held, digest) if is_task else replay.file_of(held, digest)
     try:
         if artifact.path.endswith(files.COMPRESSED):
             return HttpResponse(artifacts.read(artifact), content_type=_BYTES)
-        return FileResponse(files.opened(artifact.path, artifact.digest), content_type=_BYTES)
+        return FileResponse(files.open_file(artifact.path, artifact.digest), content_type=_BYTES)
     except files.MissingFileError as error:
         if is_task:
-            raise offering.missing(held, digest, str(error)) from None
-        raise leasing.NoFileError(str(error)) from None
+            raise dispatch.report_missing_file(held, digest, str(error)) from None
+        raise leases.UnknownFileError(str(error)) from None
 
 
 @router.post(
@@ -118,7 +118,9 @@ def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
 )
 def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
     """Answered at once with what is over; the same again changes nothing."""
-    sent: dict[str, Any] = as_json(seeking.ask(_worker(request), given.lease, given.kernels))
+    sent: dict[str, Any] = as_json(
+        build_requests.request_builds(_worker(request), given.lease, given.kernels)
+    )
     return sent
 
 
@@ -152,11 +154,11 @@ def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
     found = [_valid(one.result, "results") for one in given.results]
     lines = [_valid(one.line, "lines") for one in given.lines]
     worker = _worker(request)
-    if results.is_again(worker, given.lease):
+    if results.is_remeasurement(worker, given.lease):
         if lines:
             raise UserError("lines: results alone are due of what is measured again")
         samples = (given.samples, given.samples_due)
-        results.finish_again(worker, given.lease, given.device, found, samples)
+        results.finish_remeasurement(worker, given.lease, given.device, found, samples)
     else:
         if found:
             raise UserError("results: lines alone are due of a task")
@@ -187,12 +189,12 @@ def give_up(request: HttpRequest, given: GivingUp) -> dict[str, Any]:
 )
 def leave(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
     """What the worker still holds goes back into the queue."""
-    enrolling.leave(_worker(request))
+    sessions.leave(_worker(request))
     return {"ok": True}
 
 
 def _worker(request: HttpRequest) -> Worker:
-    return enrolling.worker_of(token_of(request), request.headers.get(SESSION_HEADER, "")[:100])
+    return sessions.worker_of(token_of(request), request.headers.get(SESSION_HEADER, "")[:100])
 
 
 def _valid(made: Any, what: str) -> Any:

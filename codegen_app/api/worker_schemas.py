@@ -20,18 +20,18 @@ from scheduler.benchmark.measurement import Check
 from scheduler.errors import Stage
 from scheduler.tuning.ledger import CandidateState
 
-_MOST_SAMPLES = 2_000
-_MOST_LINES = 2_000
-_MOST_DEVICES = 64
-_MOST_REPEATS = 64
-_MOST_BYTES = 2**60
+_MAX_SAMPLES = 2_000
+_MAX_LINES = 2_000
+_MAX_DEVICES = 64
+_MAX_REPEATS = 64
+_MAX_BYTES = 2**60
 
-_PRINTED = r"^[^\x00-\x1f\x7f]*$"  # one line
-_KEPT = r"^[^\x00]*$"  # what the database keeps in a text
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"  # one line
+_STORABLE = r"^[^\x00]*$"  # what the database keeps in a text
 
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_PRINTED)]
-Reason = Annotated[str, Field(max_length=500, pattern=_KEPT)]
-Detail = Annotated[str, Field(max_length=20_000, pattern=_KEPT)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=_PRINTABLE)]
+Reason = Annotated[str, Field(max_length=500, pattern=_STORABLE)]
+Detail = Annotated[str, Field(max_length=20_000, pattern=_STORABLE)]
 Kernel = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\w+$")]
 Key = Annotated[str, Field(min_length=32, max_length=32, pattern=r"^[0-9a-f]+$")]
 DeviceId = Annotated[str, Field(max_length=32, pattern=r"^[\w.:-]*$")]
@@ -39,7 +39,7 @@ Nanoseconds = Annotated[FiniteFloat, Field(gt=0, le=1e15)]
 Error = Annotated[FiniteFloat, Field(ge=0)]
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e9)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
-Text = Annotated[str, Field(max_length=200, pattern=_PRINTED)]
+Text = Annotated[str, Field(max_length=200, pattern=_PRINTABLE)]
 
 
 class Strict(Schema):
@@ -62,15 +62,15 @@ class SentCheck(Strict):
 class SentSamples(Strict):
     """Times in nanoseconds a launch; all other figures are derived here."""
 
-    samples_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=_MOST_SAMPLES)]
+    samples_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=_MAX_SAMPLES)]
     batch: Annotated[int, Field(ge=1, le=10**6)]
     check: SentCheck
     rejected: Annotated[
         list[Annotated[list[FiniteFloat | Reason], Field(min_length=2, max_length=2)]],
-        Field(max_length=_MOST_SAMPLES),
+        Field(max_length=_MAX_SAMPLES),
     ] = []
     readings: Annotated[
-        dict[Kernel, Annotated[list[FiniteFloat], Field(max_length=_MOST_SAMPLES)]],
+        dict[Kernel, Annotated[list[FiniteFloat], Field(max_length=_MAX_SAMPLES)]],
         Field(max_length=16),
     ] = {}
 
@@ -95,7 +95,7 @@ class SentLoss(Strict):
     """Why a candidate has no measurement."""
 
     stage: Literal["compile", "load", "check", "run", "timeout", "crash", "render"]
-    reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_KEPT)]
+    reason: Annotated[str, Field(min_length=1, max_length=2_000, pattern=_STORABLE)]
     detail: Detail = ""
 
     def loss(self) -> Failure:
@@ -127,7 +127,7 @@ class SentLine(Strict):
     kernel: Kernel
     state: Annotated[str, Field(max_length=20)]
     tied: bool
-    reason: Annotated[str, Field(max_length=2_000, pattern=_KEPT)]
+    reason: Annotated[str, Field(max_length=2_000, pattern=_STORABLE)]
     measured: SentSamples | None
     loss: SentLoss | None
 
@@ -158,10 +158,11 @@ class SentDevice(Strict):
     driver: Text
     runtime: Text
     compute_units: Annotated[int, Field(ge=0, le=10**6)]
-    memory_bytes: Annotated[int, Field(ge=0, le=_MOST_BYTES)]
+    memory_bytes: Annotated[int, Field(ge=0, le=_MAX_BYTES)]
     emulated: bool
     attributes: Annotated[
-        dict[Text, Annotated[str, Field(max_length=2_000, pattern=_PRINTED)]], Field(max_length=64)
+        dict[Text, Annotated[str, Field(max_length=2_000, pattern=_PRINTABLE)]],
+        Field(max_length=64),
     ]
 
 
@@ -177,7 +178,7 @@ class SentFence(Strict):
 
     name: Text
     in_force: bool
-    note: Annotated[str, Field(max_length=2_000, pattern=_KEPT)]
+    note: Annotated[str, Field(max_length=2_000, pattern=_STORABLE)]
     needed: bool
 
 
@@ -187,13 +188,13 @@ class Hello(Strict):
     protocol: int
     generator: Annotated[str, Field(max_length=128, pattern=r"^[0-9a-f]+$")]
     queue: Annotated[str, Field(max_length=40, pattern=r"^[\w.-]*$")] = ""
-    name: Annotated[str, Field(max_length=60, pattern=_PRINTED)] = ""
+    name: Annotated[str, Field(max_length=60, pattern=_PRINTABLE)] = ""
     slot: Annotated[int, Field(ge=1, le=64)] = 1
-    host: Annotated[str, Field(max_length=120, pattern=_PRINTED)]
+    host: Annotated[str, Field(max_length=120, pattern=_PRINTABLE)]
     pid: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    devices: Annotated[list[SentDevice], Field(max_length=_MOST_DEVICES)]
-    absent: Annotated[list[SentAbsent], Field(max_length=_MOST_DEVICES)] = []
-    fence: Annotated[list[SentFence], Field(max_length=_MOST_DEVICES)] = []
+    devices: Annotated[list[SentDevice], Field(max_length=_MAX_DEVICES)]
+    absent: Annotated[list[SentAbsent], Field(max_length=_MAX_DEVICES)] = []
+    fence: Annotated[list[SentFence], Field(max_length=_MAX_DEVICES)] = []
     versions: Annotated[dict[Text, Text], Field(max_length=16)] = {}
     holds: Annotated[str, Field(max_length=32, pattern=r"^[0-9a-f]*$")] = ""
 
@@ -221,10 +222,10 @@ class Finish(Strict):
 
     lease: Key
     device: DeviceId
-    lines: Annotated[list[SentLine], Field(max_length=_MOST_LINES)]
+    lines: Annotated[list[SentLine], Field(max_length=_MAX_LINES)]
     rest: Reason = ""
     spent_s: Seconds | None = None
-    results: Annotated[list[SentResult], Field(max_length=_MOST_REPEATS)] = []
+    results: Annotated[list[SentResult], Field(max_length=_MAX_REPEATS)] = []
     samples: Count = 0
     samples_due: Count = 0
 

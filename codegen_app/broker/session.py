@@ -40,7 +40,7 @@ _BEGIN = (
     "SET synchronous_commit = off",
 )
 
-_OF_THE_DEAD = """
+_RELEASE_ORPHANS = """
 UPDATE codegen_app_message SET session = NULL WHERE id IN (
     SELECT id FROM codegen_app_message
     WHERE session IS NOT NULL AND session NOT IN (
@@ -52,7 +52,7 @@ _SIZE = """
 SELECT count(*) FROM codegen_app_message
 WHERE queue = %s AND session IS NULL AND (expires_at IS NULL OR expires_at > now())"""
 
-_STALE = """
+_DELETE_EXPIRED = """
 DELETE FROM codegen_app_message WHERE id IN (
     SELECT id FROM codegen_app_message WHERE session IS NULL AND expires_at <= now()
     FOR UPDATE SKIP LOCKED)"""
@@ -128,8 +128,8 @@ class Session:
 
     def tidy(self) -> None:
         """Let the messages of the dead be taken again, and delete what nobody took in time."""
-        self._connection.execute(_OF_THE_DEAD)
-        self._connection.execute(_STALE)
+        self._connection.execute(_RELEASE_ORPHANS)
+        self._connection.execute(_DELETE_EXPIRED)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether a message was put, into any queue, since the last look or within the time."""

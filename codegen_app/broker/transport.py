@@ -97,7 +97,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         self.session.begin_taking()
-        self.connection.look_at_once()
+        self.connection.poll_now()
 
         def acknowledged(message: Any) -> Any:
             message.ack()
@@ -193,7 +193,7 @@ class Transport(virtual.Transport):  # type: ignore[misc]
         """Whether the session is there, as far as is known."""
         return self.session is not None and not self.session.closed
 
-    def look_at_once(self) -> None:
+    def poll_now(self) -> None:
         """Look for messages before waiting for news of them."""
         self._may_wait = True
 

@@ -12,7 +12,7 @@ DEFAULT: str = f"{transport.SCHEME}://localhost"
 TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2}
 
 
-def checked(url: str) -> str:
+def checked_url(url: str) -> str:
     """The broker's URL; raises ``ImproperlyConfigured`` for one that loses messages."""
     scheme = url.partition(":")[0].partition("+")[0]
     if scheme in {"filesystem", "sqla", "sqlalchemy"}:

@@ -10,13 +10,13 @@ from celery.signals import worker_init, worker_ready, worker_shutdown, worker_sh
 from django.conf import settings
 
 from codegen_app.broker import transport
-from codegen_app.config.starting import in_one_line
+from codegen_app.config.startup import exit_with_one_line
 from codegen_app.config.tracing import tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
 # Django's checks import all pages: they are run where a site is set up, not by each worker.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
-with in_one_line():
+with exit_with_one_line():
     _ = settings.VAR_DIR
 
 transport.register()
@@ -42,8 +42,8 @@ def _start_threads(sender: Any, **_: Any) -> None:
     from celery.worker import state  # noqa: PLC0415
 
     from codegen_app.services.liveness import Progress  # noqa: PLC0415
-    from codegen_app.services.notifying.courier import Courier  # noqa: PLC0415
-    from codegen_app.services.rounds import Rounds  # noqa: PLC0415
+    from codegen_app.services.notifying.dispatcher import Dispatcher  # noqa: PLC0415
+    from codegen_app.services.periodic import PeriodicThread  # noqa: PLC0415
     from codegen_app.services.workers import WorkerHeartbeat  # noqa: PLC0415
 
     def progress() -> Progress:
@@ -51,7 +51,7 @@ def _start_threads(sender: Any, **_: Any) -> None:
 
     names = [queue.name for queue in sender.task_consumer.queues]
     heartbeat = WorkerHeartbeat(sender.hostname, names, progress)
-    rounds, courier = Rounds(), Courier()
+    rounds, courier = PeriodicThread(), Dispatcher()
     heartbeat.start()
     rounds.start()
     courier.start()

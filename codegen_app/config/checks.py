@@ -15,13 +15,13 @@ from scheduler.errors import MachineError, UserError
 
 
 @register(Tags.security, deploy=True)
-def served(**_: Any) -> list[Error]:
+def check_serving(**_: Any) -> list[Error]:
     """One error for each reason."""
-    return [Error(line, id="kiln.E001") for line in serving.problems(settings)]
+    return [Error(line, id="kiln.E001") for line in serving.serving_problems(settings)]
 
 
 @register(Tags.files, deploy=True)
-def stored(**_: Any) -> list[Error]:
+def check_storage(**_: Any) -> list[Error]:
     """A bucket is tried: an object is put, listed, read and deleted. One line where it fails."""
     attempt = getattr(default_storage, "attempt", None)
     try:
@@ -33,14 +33,14 @@ def stored(**_: Any) -> list[Error]:
 
 
 @register(Tags.security, deploy=True)
-def signed_in(**_: Any) -> list[Error]:
+def check_oidc(**_: Any) -> list[Error]:
     """The provider is asked what it is. One line where that does not fit the settings."""
     if settings.OIDC is None:
         return []
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
 
     try:
-        oidc.trial()
+        oidc.check_provider()
     except UserError as error:
         return [Error(str(error), id="kiln.E003")]
     return []

@@ -16,14 +16,14 @@ from codegen_app.config.tracing import tracing
 
 #: Where a request's own id is, among its environment.
 REQUEST_ID = "kiln.request_id"
-_ABOUT = "_kiln_about"  # an exception's attribute: it is logged where the context is over
+_ERROR_IDS = "_kiln_about"  # an exception's attribute: it is logged where the context is over
 
 _request: ContextVar[Any] = ContextVar("request", default=None)
-_about: ContextVar[Mapping[str, Any]] = ContextVar("about", default={})  # noqa: B039 - not changed
+_row_ids: ContextVar[Mapping[str, Any]] = ContextVar("about", default={})  # noqa: B039 - not changed
 
 
 @contextmanager
-def answering(request: Any) -> Iterator[None]:
+def request_context(request: Any) -> Iterator[None]:
     """What is logged inside is about that ``HttpRequest``."""
     token = _request.set(request)
     try:
@@ -33,22 +33,22 @@ def answering(request: Any) -> Iterator[None]:
 
 
 @contextmanager
-def about(**ids: Any) -> Iterator[None]:
+def row_context(**ids: Any) -> Iterator[None]:
     """What is logged inside is about these rows (``run_id=3``), and what is logged later of an
     exception that was raised inside."""
-    token = _about.set({**_about.get(), **ids})
+    token = _row_ids.set({**_row_ids.get(), **ids})
     try:
         yield
     except BaseException as error:
-        if not hasattr(error, _ABOUT):
+        if not hasattr(error, _ERROR_IDS):
             with suppress(AttributeError):  # one with slots
-                setattr(error, _ABOUT, _about.get())
+                setattr(error, _ERROR_IDS, _row_ids.get())
         raise
     finally:
-        _about.reset(token)
+        _row_ids.reset(token)
 
 
-def of(record: logging.LogRecord) -> dict[str, Any]:
+def record_context(record: logging.LogRecord) -> dict[str, Any]:
     """``request_id``, ``user_id``, the trace's and the rows' ids, as far as they are known of a
     record. Nothing is asked for: a log must not need the database."""
     request = getattr(record, "request", None) or _request.get()
@@ -61,4 +61,4 @@ def of(record: logging.LogRecord) -> dict[str, Any]:
     if user_id is not None:
         found["user_id"] = user_id
     error = record.exc_info[1] if record.exc_info else None
-    return {**found, **tracing.ids(), **_about.get(), **getattr(error, _ABOUT, {})}
+    return {**found, **tracing.ids(), **_row_ids.get(), **getattr(error, _ERROR_IDS, {})}

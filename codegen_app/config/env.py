@@ -68,7 +68,7 @@ def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> 
     return value
 
 
-def require_fence() -> None:
+def require_sandbox() -> None:
     """Stop the start where a needed part of the fence is missing."""
     from scheduler.sandbox import require  # noqa: PLC0415 -- it takes a while, and few ask for it
 

@@ -39,7 +39,7 @@ class Layout:
             return None
 
 
-def of(packages: Path) -> Layout:
+def layout_of(packages: Path) -> Layout:
     """Of the installation whose packages lie in a folder."""
     carried = packages / "codegen_app" / "_site"
     if carried.is_dir():
@@ -47,4 +47,4 @@ def of(packages: Path) -> Layout:
     return Layout(packages, installed=False, site=packages, work=packages)
 
 
-LAYOUT = of(Path(__file__).resolve().parents[2])
+LAYOUT = layout_of(Path(__file__).resolve().parents[2])

@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": shorten(record.getMessage(), MAX_RECORD),
-            **context.of(record),
+            **context.record_context(record),
             **{name: _short(value) for name, value in getattr(record, FIELDS, {}).items()},
         }
         if record.exc_info and record.exc_info[1] is not None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from codegen_app.config import fencing
+from codegen_app.config import sandbox
 
-_LEAST_KEY = 32  # characters: 128 bits at the least, however they are written
-GUNICORN_GIVES_UP = 4  # its exit status for an application that cannot be loaded
+_MIN_KEY_LENGTH = 32  # characters: 128 bits at the least, however they are written
+GUNICORN_EXIT_CODE = 4  # its exit status for an application that cannot be loaded
 
 
-def problems(settings: Any) -> list[str]:
+def serving_problems(settings: Any) -> list[str]:
     """Why pages are not served with these settings; one line each."""
     found = []
     if not settings.DEBUG:
@@ -23,8 +23,10 @@ def problems(settings: Any) -> list[str]:
                 " set it to what `python -c 'import secrets; print(secrets.token_urlsafe(50))'`"
                 " prints"
             )
-        elif len(settings.SECRET_KEY) < _LEAST_KEY or len(set(settings.SECRET_KEY)) < 8:
-            found.append(f"KILN_SECRET_KEY is weak: give at least {_LEAST_KEY} random characters")
+        elif len(settings.SECRET_KEY) < _MIN_KEY_LENGTH or len(set(settings.SECRET_KEY)) < 8:
+            found.append(
+                f"KILN_SECRET_KEY is weak: give at least {_MIN_KEY_LENGTH} random characters"
+            )
     if not settings.PASSWORD_LOGIN and settings.OIDC is None:
         found.append(
             "KILN_PASSWORD_LOGIN=0 without KILN_OIDC_ISSUER: nobody could log in; set one of both"
@@ -58,13 +60,13 @@ def check(settings: Any) -> None:
     """End the process with one line where something is missing, or cannot be read; say what is
     refused for want of the fence."""
     try:
-        found = problems(settings)
+        found = serving_problems(settings)
     except ImproperlyConfigured as error:
         found = [str(error)]
     if found:
         sys.stderr.write("".join(f"kiln: {line}\n" for line in found))
         sys.stderr.flush()
-        sys.exit(GUNICORN_GIVES_UP)
-    if line := fencing.uploads_disabled_reason(settings.FENCE):
+        sys.exit(GUNICORN_EXIT_CODE)
+    if line := sandbox.uploads_disabled_reason(settings.FENCE):
         sys.stderr.write(f"kiln: {line}\n")
         sys.stderr.flush()

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.contrib.messages import constants as levels
 
-from codegen_app.config import broker, env, fencing, sign_in, storage, tracing
+from codegen_app.config import broker, env, sandbox, sign_in, storage, tracing
 from codegen_app.config.layout import LAYOUT
 from codegen_app.postgres import cluster_for
 
@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "codegen_app.access.sessions.SessionLimitsMiddleware",
     "codegen_app.access.origin.OriginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "codegen_app.pagecache.keep.FreshMiddleware",
+    "codegen_app.pagecache.cache.FreshMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 # Whether requests and work are traced; what only asks whether the site lives is not.
@@ -70,7 +70,7 @@ if tracing.is_on():
     _probes = "codegen_app.server.probes.ProbesMiddleware"
     MIDDLEWARE.insert(MIDDLEWARE.index(_probes) + 1, "codegen_app.server.traces.TracesMiddleware")
 if READ_NEEDS_LOGIN:
-    MIDDLEWARE.append("codegen_app.access.returning.LoginMiddleware")
+    MIDDLEWARE.append("codegen_app.access.login_redirect.LoginMiddleware")
 # Last, so that what it answers while logins are stopped goes through all the others.
 MIDDLEWARE += ["codegen_app.middleware.HashingMiddleware", "axes.middleware.AxesMiddleware"]
 
@@ -137,7 +137,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
 AXES_VERBOSE = False
 AXES_CLIENT_IP_CALLABLE = "codegen_app.access.addresses.client_address"
-AXES_LOCKOUT_CALLABLE = "codegen_app.access.throttle.stopped"
+AXES_LOCKOUT_CALLABLE = "codegen_app.access.throttle.lockout_response"
 
 # The audit log is kept for so many days.
 AUDIT_DAYS = env.integer("KILN_AUDIT_DAYS", 400, minimum=30)
@@ -196,9 +196,9 @@ DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
 # What is allowed where a needed part of the fence is missing: everything but reading uploads,
 # nothing, or everything.
-FENCE = env.choice("KILN_FENCE", (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL))
-if FENCE == fencing.REQUIRED:
-    env.require_fence()
+FENCE = env.choice("KILN_FENCE", (sandbox.AVAILABLE, sandbox.REQUIRED, sandbox.OPTIONAL))
+if FENCE == sandbox.REQUIRED:
+    env.require_sandbox()
 
 # Where the engine keeps compiled code and the cases it measures.
 CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
@@ -219,7 +219,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-DEFAULT_EXCEPTION_REPORTER_FILTER = "codegen_app.config.secrecy.SecretsFilter"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "codegen_app.config.redaction.SecretsFilter"
 # So many proxies of ours stand before the server, and what they say of a client is believed.
 TRUSTED_PROXIES = env.integer("KILN_TRUSTED_PROXIES", 0)
 HTTPS = env.flag("KILN_HTTPS", default=False)
@@ -238,8 +238,8 @@ if HTTPS:
     CSRF_COOKIE_SECURE = True
 
 # The queue's message only says "look now": rows are the truth, so no results are stored, and a
-# message that is lost is made up for by the periodic round (codegen_app/services/rounds.py).
-CELERY_BROKER_URL = broker.checked(env.text("KILN_BROKER_URL", broker.DEFAULT))
+# message that is lost is made up for by the periodic round (codegen_app/services/periodic.py).
+CELERY_BROKER_URL = broker.checked_url(env.text("KILN_BROKER_URL", broker.DEFAULT))
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.TRANSPORT_OPTIONS
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker that is away comes back some time

@@ -9,10 +9,10 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import reverse
 
 from codegen_app.config import queries, serving
-from codegen_app.config.starting import in_one_line
+from codegen_app.config.startup import exit_with_one_line
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
-with in_one_line():
+with exit_with_one_line():
     serving.check(settings)
 queries.limit_queries()
 application = get_wsgi_application()

@@ -15,7 +15,7 @@ from codegen_app.postgres import Cluster, PostgresError
 
 T = TypeVar("T")
 _DATABASE = "kiln"
-_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+_PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
 _TRIES = 5
 _ASK_EVERY_S = 5.0
 # So long a recovery may take at first; twice as long each time that it was ended.
@@ -84,9 +84,9 @@ class DatabaseServer:
         except PostgresError as error:
             self._say(f"{error}; trying again in {self._pause_s:.0f} s")
             self._next_try_s = time.monotonic() + self._pause_s
-            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
 
-    def ask(self, question: Callable[[], T]) -> T:
+    def retry(self, question: Callable[[], T]) -> T:
         """The answer of what may be asked again, where the database went away under it."""
         for _ in range(_TRIES - 1):
             try:

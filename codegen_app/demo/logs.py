@@ -6,10 +6,10 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_MOST_BYTES = 5 << 20
+_MAX_BYTES = 5 << 20
 
 
-def keep_short(log: Path, most_bytes: int = _MOST_BYTES) -> None:
+def keep_short(log: Path, most_bytes: int = _MAX_BYTES) -> None:
     """Move what a log holds to ``<name>.1`` once it is long, and begin anew.
 
     The file itself stays, since its writer has it open (to append). Where the disk is too full for

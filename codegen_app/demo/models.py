@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codegen_app.models import OPEN_STATES, Graph, TuningRun
-from codegen_app.services import generated, graphs, result_import, tuning
+from codegen_app.services import generated_history, graphs, result_import, tuning
 from scheduler import samples
 from scheduler.errors import MachineError, UserError
 from scheduler.ir.operations import GroupKind
@@ -47,7 +47,7 @@ def import_models() -> Iterator[str]:
 
 def generate_history() -> Iterator[str]:
     """Store the generated history, once; a line for people."""
-    done = generated.store()
+    done = generated_history.store()
     if done.points:
         yield f"a history of {done.points} generated points, in {done.series} series"
 
@@ -84,7 +84,7 @@ class RecordedResults:
             if done.points:
                 yield f"{file.name}: a history of {done.points} measured points imported"
 
-    def _import(self, file: Path) -> result_import.Imported | None:
+    def _import(self, file: Path) -> result_import.ImportSummary | None:
         """None while a model is not prepared yet."""
         results = self._read.get(file) or results_file.read(file)
         self._read[file] = results

@@ -27,8 +27,8 @@ _MARK = "KILN_SUPERVISED"
 _GRACE_S = 2.0
 # A program that ends again and again is started with growing pauses; what happened is forgotten
 # once it stayed up.
-_STAYED_UP_S = 60.0
-_LONGEST_PAUSE_S = 30.0
+_STABLE_S = 60.0
+_MAX_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Running:
 
     def pause_s(self) -> float:
         """None after the first end; then 1, 2, 4 … seconds."""
-        return min(2.0 ** (self.restarts - 1), _LONGEST_PAUSE_S) if self.restarts else 0.0
+        return min(2.0 ** (self.restarts - 1), _MAX_PAUSE_S) if self.restarts else 0.0
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Supervisor:
     def _revive(self, one: _Running, status: int, say: Callable[[str], None]) -> None:
         now = time.monotonic()
         if one.again_at is None:
-            if now - one.since >= _STAYED_UP_S:
+            if now - one.since >= _STABLE_S:
                 one.restarts = 0
             pause = one.pause_s()
             one.restarts += 1
@@ -119,7 +119,7 @@ class Supervisor:
             one.process = self._spawn(one.program)
         except OSError as error:  # no memory, no room: later, perhaps
             say(f"{one.program.name} cannot be started: {error.strerror or error}")
-            one.again_at = now + _LONGEST_PAUSE_S
+            one.again_at = now + _MAX_PAUSE_S
         else:
             one.since, one.again_at = now, None
 

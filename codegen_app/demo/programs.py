@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from codegen_app.demo.processes import Program
+from codegen_app.services.backlog import MODELLED
 from codegen_app.services.queue import Kind, queue_name
-from codegen_app.services.waiting import MODELLED
 from scheduler.cpu_count import usable_cpus
 
-_MOST_COMPILING = 8  # each has about 150 MB
+_MAX_COMPILERS = 8  # each has about 150 MB
 
 
 def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, ...]:
@@ -22,7 +22,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
     worker measures, since a device is for one at a time; one tracks, and waits for neither.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
-    count = min(usable_cpus(), _MOST_COMPILING)
+    count = min(usable_cpus(), _MAX_COMPILERS)
     return (
         Program(
             "web",

@@ -6,7 +6,7 @@ import math
 
 import plotly.graph_objects as go
 
-from codegen_app.charts import Figure, plain
+from codegen_app.charts import Figure, figure_json
 from codegen_app.explorer_charts.axes import value_axis
 from codegen_app.explorer_charts.labels import group_summary, shorten
 from codegen_app.selectors.explorer.builder import MEDIAN
@@ -67,7 +67,7 @@ def grid(found: Explorer) -> Figure | None:
         | value_axis(axes[0]),
         "yaxis": {"title": {"text": shorten(shown.down)}, "showgrid": False} | value_axis(axes[1]),
     }
-    return plain(go.Figure([heat, others], layout))
+    return figure_json(go.Figure([heat, others], layout))
 
 
 def _cell_text(cell: TrialGroup | None, time: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from codegen_app.charts import Figure, plain
+from codegen_app.charts import Figure, figure_json
 from codegen_app.explorer_charts.axes import round_6, time_axis, time_title, value_axis
 from codegen_app.explorer_charts.labels import group_summary, shorten
 from codegen_app.selectors.explorer.model import Explorer
@@ -45,7 +45,7 @@ def slices(found: Explorer) -> Figure | None:
             _box(one.name, boxed, f"x{suffix}"),
             _counts(one.name, list(enumerate(one.values)), every, f"x{suffix}"),
         ]
-    return plain(go.Figure(traces, layout))
+    return figure_json(go.Figure(traces, layout))
 
 
 def _box(name: str, groups: Sequence[tuple[int, TrialGroup]], axis: str) -> go.Box:

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from codegen_app.charts import Figure, ManyPoints, of_many
+from codegen_app.charts import Figure, ManyPoints, build_figure
 from codegen_app.explorer_charts.axes import round_6, time_axis, time_title, value_axis
 from codegen_app.explorer_charts.labels import shorten
 from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED
@@ -54,7 +54,7 @@ def trials(found: Explorer, x: str, colour: str) -> Figure | None:
         }
     if not timed:
         del layout["yaxis"]
-    return of_many(traces, layout)
+    return build_figure(traces, layout)
 
 
 def _has_x(one: Trial, x: str) -> bool:

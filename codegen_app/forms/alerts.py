@@ -12,7 +12,7 @@ from codegen_app.forms.fields import RepeatedField
 from codegen_app.forms.query import Number, OptionalChoiceField, QueryForm, Text
 from codegen_app.models import AlertKind, AlertState, Relation
 from codegen_app.selectors.pages.alerts import OPEN, STATES, AlertFilter
-from codegen_app.services.alerting.triage import LONGEST_NOTE
+from codegen_app.services.alerting.triage import MAX_NOTE_LENGTH
 
 ASSIGN, MINE, NOTE, UNLINK = "assign", "mine", "note", "unlink"
 
@@ -63,7 +63,7 @@ class TriageForm(forms.Form):
     )
     note = forms.CharField(
         required=False,
-        max_length=LONGEST_NOTE,
+        max_length=MAX_NOTE_LENGTH,
         error_messages={"max_length": "A note has at most %(limit_value)d characters."},
     )
     assignee = forms.CharField(required=False, max_length=150)

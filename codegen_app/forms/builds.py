@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from django import forms
 
 from codegen_app.forms.fields import DEFAULT_FLAGS_TEXT, FlagsField, TargetsField
-from codegen_app.services.engine import served_names
+from codegen_app.services.engine import served_target_names
 from scheduler.build.recipe import can_build
 from scheduler.targets import find
 
@@ -39,7 +39,7 @@ class BuildForm(forms.Form):
         field = self.fields["target"]
         assert isinstance(field, TargetsField)
         field.choices = [
-            (name, name) for name in served_names() if can_build(find(name), source_file)
+            (name, name) for name in served_target_names() if can_build(find(name), source_file)
         ]
 
 

@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 
-from codegen_app.services import foreign_kernels
+from codegen_app.services import external_kernels
 from scheduler.cycles.launches.parser import MOST_BYTES, read_launch
 from scheduler.errors import UserError
 from scheduler.targets import Board
@@ -40,7 +40,7 @@ class UploadKernelForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._boards = {f"{each.target} {each.name}": each for each in foreign_kernels.boards()}
+        self._boards = {f"{each.target} {each.name}": each for each in external_kernels.boards()}
         field = self.fields["board"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [

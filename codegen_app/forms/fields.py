@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.services.engine import served_names
+from codegen_app.services.engine import served_target_names
 from scheduler.build.flags import DEFAULT_FLAGS, Flags, parse_flags
 from scheduler.errors import UserError
 from scheduler.tuning.budget import parse_seconds
@@ -69,7 +69,7 @@ class TargetsField(forms.MultipleChoiceField):
         names = tuple(others)
         super().__init__(
             label=label,
-            choices=lambda: [(name, name) for name in (*served_names(), *names)],
+            choices=lambda: [(name, name) for name in (*served_target_names(), *names)],
             error_messages={
                 "required": none_chosen,
                 "invalid_choice": "%(value)s is no target.",

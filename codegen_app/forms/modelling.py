@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from codegen_app.forms.fields import SizesField
-from codegen_app.services.modelling.asking import boards
+from codegen_app.services.modelling.requests import boards
 from scheduler.ir.bindings import format_bindings
 from scheduler.targets import Board
 

@@ -10,9 +10,9 @@ from django.forms.boundfield import BoundWidget
 
 from codegen_app.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from codegen_app.models import TuningRun
+from codegen_app.services.backlog import MODELLED
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MAX_PRIORITY
-from codegen_app.services.waiting import MODELLED
 from scheduler.ir.bindings import format_bindings
 from scheduler.runtime.modelled import modelled_devices
 from scheduler.targets.modelled import is_modelled

@@ -11,7 +11,7 @@ from django import forms
 
 from codegen_app.forms.query import Number, QueryForm
 from codegen_app.selectors.pages.thresholds import RuleRow
-from codegen_app.services.thresholds import Proposed
+from codegen_app.services.thresholds import Proposal
 
 _DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(min|h|d|w)")
 _UNITS = {
@@ -94,11 +94,11 @@ class ThresholdsForm(forms.Form):
             }
         return cls(initial=dict(initial))
 
-    def proposed(self) -> Proposed:
+    def proposed(self) -> Proposal:
         """What a valid form asks for."""
         given = self.cleaned_data
         effect, at = given["least_effect"], given["at"]
-        return Proposed(
+        return Proposal(
             least_effect=None if effect is None else effect / 100,
             muted=given["muted"],
             stale_after=given["stale_after"],

@@ -12,7 +12,7 @@ from django.db.backends.postgresql.schema import DatabaseSchemaEditor
 # Whoever reads a table queues behind a migration that waits for it (behind autovacuum, a backup,
 # somebody's open transaction), or for another one while it has this one.
 LOCK_WAIT_MS = 500
-_LEAST_WAIT_MS = 50  # others' short statements end meanwhile
+_MIN_WAIT_MS = 50  # others' short statements end meanwhile
 
 
 class SchemaEditor(DatabaseSchemaEditor):
@@ -57,6 +57,6 @@ class SchemaEditor(DatabaseSchemaEditor):
         if not self.atomic_migration:
             return
         spent_ms = 1000 * (time.monotonic() - self._began)
-        left = max(_LEAST_WAIT_MS, round(LOCK_WAIT_MS - spent_ms))
+        left = max(_MIN_WAIT_MS, round(LOCK_WAIT_MS - spent_ms))
         with self.connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {left}")

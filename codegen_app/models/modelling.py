@@ -17,8 +17,8 @@ class Modelling(Work):
 
     ``sizes`` are those of the symbols of the problem that ``use`` calls the kernel for, at whose
     node it is run. ``report`` is what the model says (``scheduler.cycles.report_json``), of the
-    code of that ``code_digest``: of another one it says nothing. Times are microseconds, at the low ends
-    of the model's constants, their middle, and their high ends; ``unknown`` counts the
+    code of that ``code_digest``: of another one it says nothing. Times are microseconds, at the low
+    ends of the model's constants, their middle, and their high ends; ``unknown`` counts the
     instructions that it does not know, by mnemonic.
     """
 

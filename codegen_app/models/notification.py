@@ -63,7 +63,7 @@ class Delivery(models.Model):
     Without an event it is a test, which somebody asked for.
 
     ``attempts`` is counted when one begins, which puts ``next_at`` behind a lease: only who began
-    the last may say what came of it (``services/notifying/sending.py``).
+    the last may say what came of it (``services/notifying/sender.py``).
     A temporary failure is tried again at ``next_at``; a permanent one, or too many attempts, is
     ``failed`` with ``error`` in one line. ``key`` is sent along: a receiver that gets it twice,
     because the sender died between sending and noting it, can tell.

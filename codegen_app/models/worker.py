@@ -85,7 +85,7 @@ class Worker(models.Model):
         return self.stopped_at is None and ago < 3 * HEARTBEAT_INTERVAL
 
     @classmethod
-    def with_torch(cls) -> models.QuerySet[Worker]:
+    def alive_with_torch(cls) -> models.QuerySet[Worker]:
         """The local workers that are alive and compare graphs with torch."""
         return cls.objects.filter(
             remote=False,
@@ -95,7 +95,7 @@ class Worker(models.Model):
             versions__has_key="torch",
         )
 
-    def takes(self, queue: str) -> bool:
+    def accepts(self, queue: str) -> bool:
         """Whether it takes work of a queue, as people asked of it."""
         return self.control == Control.GO and self.pinned_to in ("", queue)
 
@@ -170,7 +170,7 @@ class RemoteLease(models.Model):
         return row
 
     @property
-    def tuned(self) -> TuningTask:
+    def tuning_task(self) -> TuningTask:
         """The same of a lease that is known to be on a tuning task."""
         assert self.task is not None
         return self.task

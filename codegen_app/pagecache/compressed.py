@@ -19,7 +19,7 @@ _POLYNOMIAL = 0xEDB88320  # of CRC-32, its bits reversed
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _END = b"\x03\x00"  # an empty last block
 _RAW = -zlib.MAX_WBITS
-_MOST_STORED = 0xFFFF
+_MAX_STORED = 0xFFFF
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))")
 # Stands before and after each secret of a rendered page; nobody can guess it.
 SECRET = f"kiln-secret-{secrets.token_hex(16)}"
@@ -54,7 +54,7 @@ def takes_gzip(accepted: str) -> bool:
     return _GZIP.search(accepted) is not None
 
 
-def without_marks(marked: bytes) -> bytes:
+def strip_marks(marked: bytes) -> bytes:
     """The text for who takes no compressed one."""
     return marked.replace(_SECRET, b"")
 
@@ -65,7 +65,7 @@ def _deflated(text: bytes, level: int) -> bytes:
     return packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
-def plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
+def join_plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
     """The whole text."""
     pieces = [parts[0].text()]
     for value, part in zip(between, parts[1:], strict=True):
@@ -73,25 +73,25 @@ def plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def gzipped(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
+def join_gzip(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
     """The whole text as a gzip file; what comes between is at most 64 KiB each."""
     pieces, crc, length = [_HEADER, parts[0].deflated], parts[0].crc, parts[0].length
     for value, part in zip(between, parts[1:], strict=True):
         size = len(value).to_bytes(2, "little")
-        complement = (len(value) ^ _MOST_STORED).to_bytes(2, "little")
+        complement = (len(value) ^ _MAX_STORED).to_bytes(2, "little")
         pieces += (b"\x00", size, complement, value, part.deflated)
-        crc = _joined(_joined(crc, zlib.crc32(value), len(value)), part.crc, part.length)
+        crc = _combine_crc(_combine_crc(crc, zlib.crc32(value), len(value)), part.crc, part.length)
         length += len(value) + part.length
     pieces += (_END, crc.to_bytes(4, "little"), (length & 0xFFFFFFFF).to_bytes(4, "little"))
     return b"".join(pieces)
 
 
-def _joined(crc: int, crc_after: int, length_after: int) -> int:
+def _combine_crc(crc: int, crc_after: int, length_after: int) -> int:
     """The check sum of two texts one after the other."""
-    return _times(_zeros(length_after), crc) ^ crc_after
+    return _gf2_product(_zeros_matrix(length_after), crc) ^ crc_after
 
 
-def _times(matrix: Matrix, vector: int) -> int:
+def _gf2_product(matrix: Matrix, vector: int) -> int:
     """A product over the field of two elements; bit n of a vector stands before row n."""
     total = 0
     for row in matrix:
@@ -102,15 +102,15 @@ def _times(matrix: Matrix, vector: int) -> int:
 
 
 @lru_cache(maxsize=8192)
-def _zeros(length: int) -> Matrix:
+def _zeros_matrix(length: int) -> Matrix:
     """What so many zero bytes do to a check sum."""
     power: Matrix = (_POLYNOMIAL, *(1 << n for n in range(31)))  # one zero bit
     for _ in range(3):
-        power = tuple(_times(power, row) for row in power)
+        power = tuple(_gf2_product(power, row) for row in power)
     result: Matrix = tuple(1 << n for n in range(32))
     while length:
         if length & 1:
-            result = tuple(_times(power, row) for row in result)
-        power = tuple(_times(power, row) for row in power)
+            result = tuple(_gf2_product(power, row) for row in result)
+        power = tuple(_gf2_product(power, row) for row in power)
         length >>= 1
     return result

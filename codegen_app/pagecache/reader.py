@@ -23,7 +23,7 @@ TOKEN, NAME, TICKETED, ALERTS = (
     f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
 )
 MARKS = (TOKEN, NAME, TICKETED, ALERTS)
-_MOST_ACCOUNTS = 10_000
+_MAX_ACCOUNTS = 10_000
 
 Account = AbstractBaseUser | AnonymousUser
 
@@ -36,11 +36,11 @@ def value_of(mark: str, request: HttpRequest) -> bytes:
         return escape(request.user.get_username()).encode()
     if mark == ALERTS:
         return open_alerts(request).encode()
-    return escape(bodies.with_ticket(request, "import_selections")).encode()
+    return escape(bodies.ticket_url(request, "import_selections")).encode()
 
 
-def is_kept(request: HttpRequest) -> bool:
-    """Whether the page that is rendered will be others' too (``KeptRequest``): with marks."""
+def is_cached_request(request: HttpRequest) -> bool:
+    """Whether the page that is rendered will be others' too (``CachedRequest``): with marks."""
     return getattr(request, "is_kept", False)
 
 
@@ -48,12 +48,12 @@ def open_alerts(request: HttpRequest) -> str:
     """How many regressions are open, for the bar of every page: read once a request."""
     known: str | None = getattr(request, "open_alerts", None)
     if known is None:
-        known = _written(open_regressions())
+        known = _format_count(open_regressions())
         request.open_alerts = known  # type: ignore[attr-defined]
     return known
 
 
-def _written(count: int) -> str:
+def _format_count(count: int) -> str:
     return "" if not count else str(count) if count <= MAX_COUNTED else f"{MAX_COUNTED}+"
 
 
@@ -68,7 +68,7 @@ class OpenAlerts:
         known = self._known
         if known is not None and known[0].holds(version):
             return known[1]
-        self._known = version, _written(open_regressions())
+        self._known = version, _format_count(open_regressions())
         return self._known[1]
 
 
@@ -90,7 +90,7 @@ class Rights:
         staff = getattr(account, "is_staff", False)
         rights = Reader(True, staff, account.is_superuser, frozenset(account.get_all_permissions()))
         with self._lock:
-            if len(self._known) >= _MOST_ACCOUNTS:
+            if len(self._known) >= _MAX_ACCOUNTS:
                 self._known.clear()
             self._known[account.pk] = (version, rights)
         return rights

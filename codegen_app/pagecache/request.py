@@ -47,7 +47,7 @@ class Key:
     reader: Reader
 
 
-def key_of(request: HttpRequest, reader: Reader) -> Key:
+def page_key(request: HttpRequest, reader: Reader) -> Key:
     """The key of the page that is asked for."""
     theme = request.COOKIES.get("theme", "")
     return Key(
@@ -60,7 +60,7 @@ def key_of(request: HttpRequest, reader: Reader) -> Key:
     )
 
 
-class KeptRequest(HttpRequest):
+class CachedRequest(HttpRequest):
     """A GET with the key's values. Asking for a host or a scheme raises ``RuntimeError``; it has no
     session, and no cookie or header but those of the key."""
 
@@ -79,7 +79,7 @@ class KeptRequest(HttpRequest):
 
     def get_host(self) -> NoReturn:
         """None: raises ``RuntimeError``."""
-        raise RuntimeError("a kept page is for every host: use codegen_app.addresses.absolute")
+        raise RuntimeError("a kept page is for every host: use codegen_app.addresses.absolute_url")
 
     def _get_scheme(self) -> NoReturn:
         self.get_host()

@@ -18,7 +18,7 @@ WORK, REST = "kiln_pages_work", "kiln_pages_rest"
 LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second says which sequence
 LOCK_OF = {WORK: 1, REST: 2}
 # Written by workers all the time.
-_OF_WORK = {
+_WORK_MODELS = {
     *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
     *("series", "datum", "revision", "conditions", "change"),
     *("alert", "alertevent", "delivery"),
@@ -27,7 +27,7 @@ _OF_WORK = {
 }
 # What no page shows, or only pages that are kept for a time (devices); instructions are counted in
 # the transaction that says so of their build.
-_NOT_SHOWN = {"mnemonic", "instructionuse", "auditentry", "worker", "packing", "apitoken", "batch"}
+_UNWATCHED = {"mnemonic", "instructionuse", "auditentry", "worker", "packing", "apitoken", "batch"}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
 _FUNCTION = """
@@ -50,35 +50,35 @@ END $$;
 """
 # A statement may find no rows, and a look must not count as a change: each asks which it changed.
 # PostgreSQL has these only for whole rows; where some columns do not count, it is asked row by row.
-_ADDED = """
+_INSERT_TRIGGER = """
 CREATE OR REPLACE TRIGGER kiln_page_added AFTER INSERT OR TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
 CREATE OR REPLACE TRIGGER kiln_page_deleted AFTER DELETE ON {table}
     REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_rows_changed('{sequence}', '{lock}');
 """
-_CHANGED = """
+_UPDATE_TRIGGER = """
 CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE ON {table}
     REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_rows_changed('{sequence}', '{lock}');
 """
-_SOME_COLUMNS_CHANGED = """
+_COLUMN_TRIGGER = """
 CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE OF {columns} ON {table}
     FOR EACH ROW EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
 """
 
 
-def make(using: str = "default", **_: Any) -> None:
+def create_triggers(using: str = "default", **_: Any) -> None:
     """Make them; safe to repeat."""
     with connections[using].cursor() as cursor:
         cursor.execute(_FUNCTION.format(work=WORK, rest=REST, locks=LOCKS))
-        for model in watched():
+        for model in watched_models():
             fields = model._meta.concrete_fields
             columns = [f.column for f in fields if f.column not in _SIGNS_OF_LIFE]
-            sequence = WORK if model._meta.model_name in _OF_WORK else REST
-            changed = _CHANGED if len(columns) == len(fields) else _SOME_COLUMNS_CHANGED
+            sequence = WORK if model._meta.model_name in _WORK_MODELS else REST
+            changed = _UPDATE_TRIGGER if len(columns) == len(fields) else _COLUMN_TRIGGER
             cursor.execute(
-                (_ADDED + changed).format(
+                (_INSERT_TRIGGER + changed).format(
                     table=f'"{model._meta.db_table}"',
                     sequence=sequence,
                     lock=LOCK_OF[sequence],
@@ -87,9 +87,9 @@ def make(using: str = "default", **_: Any) -> None:
             )
 
 
-def watched() -> list[type[models.Model]]:
+def watched_models() -> list[type[models.Model]]:
     """The rows whose changes are counted: all of ours but a few, accounts and their rights."""
     ours = apps.get_app_config("codegen_app").get_models(include_auto_created=True)
-    shown = [model for model in ours if model._meta.model_name not in _NOT_SHOWN]
+    shown = [model for model in ours if model._meta.model_name not in _UNWATCHED]
     rights = [User.groups.through, User.user_permissions.through, Group.permissions.through]
     return [*shown, User, *rights]

@@ -46,7 +46,7 @@ class Version:
         return self.rest == now.rest and self.rest_under_way <= now.rest_under_way
 
 
-def read() -> Version:
+def read_version() -> Version:
     """The version now (2 queries, each a statement of its own)."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS)
@@ -73,7 +73,7 @@ class Versions:
         if not exact and known is not None and time.monotonic() - known[0] < KNOWN_FOR_S:
             return known[1]
         at = time.monotonic()
-        version = read()
+        version = read_version()
         with self._lock:
             if self._known is None or self._known[0] < at:
                 self._known = (at, version)

@@ -63,7 +63,7 @@ def cluster_for(var: Path, purpose: str = "main") -> Cluster:
     """The cluster of the installation that writes into ``var``: the same for root and for the
     system user. Computes paths only: nothing is made, nothing is started.
     """
-    if os.geteuid() == 0 or system_user.is_me():
+    if os.geteuid() == 0 or system_user.is_current():
         home = _folder(_known_id(var) or _id_of_path(var)) / purpose
         return Cluster(home, home / "run", system_user.NAME if os.geteuid() == 0 else "")
     home = var.resolve() / "postgres" / purpose

@@ -11,7 +11,7 @@ _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-_LEAST, _MOST = 128 * _MIB, 1024 * _MIB
+_MIN_BYTES, _MAX_BYTES = 128 * _MIB, 1024 * _MIB
 
 
 def shared_buffers(available: int | None = None) -> str:
@@ -24,7 +24,7 @@ def shared_buffers(available: int | None = None) -> str:
     as it is used, so a small database has little of it.
     """
     found = memory() if available is None else available
-    return f"shared_buffers={min(max(found // 4, _LEAST), _MOST) // _MIB}MB"
+    return f"shared_buffers={min(max(found // 4, _MIN_BYTES), _MAX_BYTES) // _MIB}MB"
 
 
 def memory() -> int:

@@ -22,7 +22,7 @@ _START_LIMIT_S = 60
 # Its log says what is wrong, not that it works; the write-ahead log of an idle server is short. One
 # that is written to a lot may grow: after each checkpoint all pages are written there whole again,
 # 97 MB for 10,000 points of as many series, and 16 to 39 MB for the next ones.
-_QUIET = ("log_checkpoints=off", "min_wal_size=32MB", "max_wal_size=1GB")
+_SERVER_SETTINGS = ("log_checkpoints=off", "min_wal_size=32MB", "max_wal_size=1GB")
 _ENDING_LIMIT_S = 20
 _STOP_LIMIT_S = 30
 _ASK_LIMIT_S = 3
@@ -38,9 +38,9 @@ def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
     """
     prepare(cluster)
     with _lock(cluster):
-        if _serves_already(cluster):
+        if _is_serving(cluster):
             return False
-        upgrade.finish(cluster)
+        upgrade.finish_swap(cluster)
         if not (cluster.data / "PG_VERSION").exists():
             initialise(cluster, programs.folder(cluster))
             fresh_data(cluster).rename(cluster.data)
@@ -149,7 +149,9 @@ def initialise(cluster: Cluster, folder: Path) -> None:
 
 def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = ()) -> None:
     """Start a server; where a killed one's processes are still ending, when they have."""
-    settings = "".join(f" -c {option}" for option in (*_QUIET, memory.shared_buffers(), *options))
+    settings = "".join(
+        f" -c {option}" for option in (*_SERVER_SETTINGS, memory.shared_buffers(), *options)
+    )
     command = (
         folder / "pg_ctl",
         *("-D", data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),
@@ -202,17 +204,17 @@ def _upgrade(cluster: Cluster) -> None:
         )
     before, after = programs.folder(cluster, made), programs.folder(cluster)
     fresh = fresh_data(cluster)
-    with upgrade.into(cluster, made, newest) as dumps:
-        with _serving(cluster, before, cluster.data):
-            upgrade.write(cluster, after, dumps)
+    with upgrade.dump_folder(cluster, made, newest) as dumps:
+        with _running_server(cluster, before, cluster.data):
+            upgrade.dump_databases(cluster, after, dumps)
         initialise(cluster, after)
-        with _serving(cluster, after, fresh):
-            upgrade.read(cluster, after, dumps)
-        upgrade.put_in_place(cluster, fresh)
+        with _running_server(cluster, after, fresh):
+            upgrade.restore_databases(cluster, after, dumps)
+        upgrade.swap_data(cluster, fresh)
 
 
 @contextmanager
-def _serving(cluster: Cluster, folder: Path, data: Path) -> Iterator[None]:
+def _running_server(cluster: Cluster, folder: Path, data: Path) -> Iterator[None]:
     launch(cluster, folder, data)
     try:
         yield
@@ -220,7 +222,7 @@ def _serving(cluster: Cluster, folder: Path, data: Path) -> Iterator[None]:
         halt(cluster, folder, data)
 
 
-def _serves_already(cluster: Cluster) -> bool:
+def _is_serving(cluster: Cluster) -> bool:
     """Whether a server runs here and takes connections. One that is just starting or stopping is
     waited for; one that comes to nothing, or hears elsewhere since its checkout moved, is stopped.
     """

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def into(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
+def dump_folder(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
     """Around an upgrade: the folder for its dumps, removed afterwards; says what is done."""
     dumps = cluster.home / "dumps"
     shutil.rmtree(dumps, ignore_errors=True)
@@ -29,67 +29,67 @@ def into(cluster: Cluster, made: int, newest: int) -> Iterator[Path]:
         shutil.rmtree(dumps, ignore_errors=True)
     log.warning(
         "the database was brought from PostgreSQL %s to %s; the data of before stay in %s",
-        *(made, newest, _before(cluster)),
+        *(made, newest, _previous_folder(cluster)),
     )
 
 
-def write(cluster: Cluster, programs: Path, dumps: Path) -> None:
+def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
     """Dump every database of the server that runs now."""
     of_people = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
     found = run(
         cluster,
-        (programs / "psql", *_server(cluster), "-XAt", "-d", "postgres", "-c", of_people),
+        (programs / "psql", *_server_arguments(cluster), "-XAt", "-d", "postgres", "-c", of_people),
         "the databases of before could not be listed",
     )
     for number, name in enumerate(found.splitlines()):
         run(
             cluster,
             (
-                *(programs / "pg_dump", *_server(cluster), "-C"),
+                *(programs / "pg_dump", *_server_arguments(cluster), "-C"),
                 *("-f", dumps / f"{number}.sql", "-d", f"dbname='{name}'"),
             ),
             f"database {name} could not be dumped",
         )
 
 
-def read(cluster: Cluster, programs: Path, dumps: Path) -> None:
+def restore_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
     """Read the dumps into the server that runs now."""
     for file in sorted(dumps.iterdir()):
         run(
             cluster,
             (
-                *(programs / "psql", *_server(cluster), "-Xq", "-v", "ON_ERROR_STOP=1"),
+                *(programs / "psql", *_server_arguments(cluster), "-Xq", "-v", "ON_ERROR_STOP=1"),
                 *("-d", "postgres", "-f", file),
             ),
             "a database of before could not be read",
         )
 
 
-def put_in_place(cluster: Cluster, fresh: Path) -> None:
+def swap_data(cluster: Cluster, fresh: Path) -> None:
     """The new data folder in the place of the old one."""
-    fresh.rename(_whole(cluster))
-    finish(cluster)
+    fresh.rename(_upgraded_folder(cluster))
+    finish_swap(cluster)
 
 
-def finish(cluster: Cluster) -> None:
-    """What ``put_in_place`` does, where a kill came between."""
-    if not _whole(cluster).exists():
+def finish_swap(cluster: Cluster) -> None:
+    """What ``swap_data`` does, where a kill came between."""
+    if not _upgraded_folder(cluster).exists():
         return
     if (cluster.data / "PG_VERSION").exists():
-        shutil.rmtree(_before(cluster), ignore_errors=True)
-        cluster.data.rename(_before(cluster))
+        shutil.rmtree(_previous_folder(cluster), ignore_errors=True)
+        cluster.data.rename(_previous_folder(cluster))
     elif cluster.data.exists():
         cluster.data.rmdir()
-    _whole(cluster).rename(cluster.data)
+    _upgraded_folder(cluster).rename(cluster.data)
 
 
-def _whole(cluster: Cluster) -> Path:
+def _upgraded_folder(cluster: Cluster) -> Path:
     return cluster.home / "data.upgraded"
 
 
-def _before(cluster: Cluster) -> Path:
+def _previous_folder(cluster: Cluster) -> Path:
     return cluster.home / "data.before"
 
 
-def _server(cluster: Cluster) -> tuple[object, ...]:
+def _server_arguments(cluster: Cluster) -> tuple[object, ...]:
     return ("-h", cluster.sockets, "-U", "postgres")

@@ -58,7 +58,7 @@ def _series(words: list[str]) -> QuerySet[Series]:
 def _entry(row: Alert, updated: datetime, worst: WorstChange | None) -> FeedEntry:
     return FeedEntry(
         id=row.pk,
-        uid=f"urn:uuid:{uuid.uuid5(_UUID_NAMESPACE, f'alert {row.pk} {row.created_at.isoformat()}')}",
+        uid=uuid.uuid5(_UUID_NAMESPACE, f"alert {row.pk} {row.created_at.isoformat()}").urn,
         title=_title(row, worst),
         lines=tuple(_lines(row)),
         kind=row.get_kind_display(),

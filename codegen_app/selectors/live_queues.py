@@ -9,7 +9,7 @@ def served_queues() -> frozenset[str]:
     """Queues that a live worker takes work from: of a pinned one that one, of one that is paused
     or drained none (1 query)."""
     return frozenset(
-        queue for worker in _live_workers() for queue in worker.queues if worker.takes(queue)
+        queue for worker in _live_workers() for queue in worker.queues if worker.accepts(queue)
     )
 
 

@@ -263,7 +263,7 @@ def format_tsv(shown: Table[Any]) -> str:
         for column in shown.chosen
     ]
     rows = ([_tsv_value(column.value(row)) for column in shown.chosen] for row in shown.all_rows)
-    return "".join(delimited.lines(chain([head], rows), delimited.TSV))
+    return "".join(delimited.format_rows(chain([head], rows), delimited.TSV))
 
 
 def _tsv_value(value: Value) -> object:

@@ -19,44 +19,46 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 from codegen_app.access import tokens
 
-SMALL = 1024 * 1024
-_AROUND = 64 * 1024  # a form's other fields, and what separates them
+DEFAULT_LIMIT = 1024 * 1024
+_FORM_OVERHEAD = 64 * 1024  # a form's other fields, and what separates them
 _DAY_S = 24 * 60 * 60
 _SALT = "codegen_app.server.bodies"
-_OF_TOKENS = "api_results"
+_RESULTS_VIEW = "api_results"
 
 
-def large() -> dict[str, int]:
+def upload_limits() -> dict[str, int]:
     """The addresses that take files, by the names of their views, and at most how many bytes."""
     return {
-        "import": settings.GRAPH_FILE_MAX_BYTES + _AROUND,
-        "look": settings.FOREIGN_KERNEL_MAX_BYTES + 2 * SMALL + _AROUND,
-        "import_selections": settings.SELECTIONS_FILE_MAX_BYTES + _AROUND,
-        _OF_TOKENS: settings.API_BODY_MAX_BYTES,
+        "import": settings.GRAPH_FILE_MAX_BYTES + _FORM_OVERHEAD,
+        "look": settings.FOREIGN_KERNEL_MAX_BYTES + 2 * DEFAULT_LIMIT + _FORM_OVERHEAD,
+        "import_selections": settings.SELECTIONS_FILE_MAX_BYTES + _FORM_OVERHEAD,
+        _RESULTS_VIEW: settings.API_BODY_MAX_BYTES,
     }
 
 
-def with_ticket(request: HttpRequest, name: str) -> str:
+def ticket_url(request: HttpRequest, name: str) -> str:
     """The address of a view that takes files, for who has the page in this session; without a
     ticket for who has none."""
     if request.session.session_key is None:
         return reverse(name)
-    signed = signing.TimestampSigner(salt=_SALT).sign(_bound(request.session.session_key, name))
+    signed = signing.TimestampSigner(salt=_SALT).sign(
+        _ticket_binding(request.session.session_key, name)
+    )
     return f"{reverse(name)}?{urlencode({'ticket': signed.partition(':')[2]})}"
 
 
-def most_bytes(path: str, query: str, cookies: str, authorization: str = "") -> int:
+def max_body_bytes(path: str, query: str, cookies: str, authorization: str = "") -> int:
     """The longest body that is taken at that address with these headers."""
-    for name, limit in large().items():
+    for name, limit in upload_limits().items():
         if path != reverse(name):
             continue
-        if name == _OF_TOKENS:
-            valid = tokens.is_genuine(tokens.bearer(authorization))
+        if name == _RESULTS_VIEW:
+            valid = tokens.is_genuine(tokens.bearer_token(authorization))
         else:
             valid = _is_valid(name, query, cookies)
         if valid:
             return limit
-    return SMALL
+    return DEFAULT_LIMIT
 
 
 def _is_valid(name: str, query: str, cookies: str) -> bool:
@@ -66,12 +68,12 @@ def _is_valid(name: str, query: str, cookies: str) -> bool:
         ticket = parse_qs(query, max_num_fields=10).get("ticket", [""])[0]
         if session is None:
             return False
-        bound = _bound(session.value, name)
+        bound = _ticket_binding(session.value, name)
         signed = signing.TimestampSigner(salt=_SALT).unsign(f"{bound}:{ticket}", max_age=_DAY_S)
         return constant_time_compare(signed, bound)
     except (CookieError, ValueError, signing.BadSignature):
         return False
 
 
-def _bound(session_key: str | None, name: str) -> str:
+def _ticket_binding(session_key: str | None, name: str) -> str:
     return salted_hmac(_SALT, f"{name} {session_key}").hexdigest()

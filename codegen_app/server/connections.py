@@ -20,14 +20,14 @@ IDLE_S = 15.0  # without a request, or without anything being read of an answer
 BODY_S = 20.0  # for a body, and a second more for each of
 BODY_BYTES_PER_S = 32 * 1024
 LINGER_S = 5.0  # for a client to read why its body is refused, while it is sending that
-_AT_ONCE = 8  # connections accepted in one turn of the loop
+_ACCEPTS_PER_TURN = 8  # connections accepted in one turn of the loop
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
     """A request as it arrives. What its address does not take is refused by its headers, and a
     body of unknown length once it has more than that."""
 
-    limit = bodies.SMALL
+    limit = bodies.DEFAULT_LIMIT
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
@@ -36,9 +36,9 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
     def parse_header(self, header_plus: bytes) -> None:
         """Waitress's, and then the limit of the body."""
         super().parse_header(header_plus)
-        if self.chunked or self.content_length > bodies.SMALL:
+        if self.chunked or self.content_length > bodies.DEFAULT_LIMIT:
             headers = (self.headers.get(name, "") for name in ("COOKIE", "AUTHORIZATION"))
-            self.limit = bodies.most_bytes(self.path, self.query, *headers)
+            self.limit = bodies.max_body_bytes(self.path, self.query, *headers)
         if self.content_length > self.limit:
             self._reject()
 
@@ -126,7 +126,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             return bool(self.request.is_late(now))
         return bool(time.time() - self.last_activity > IDLE_S)
 
-    def waits_since(self) -> float | None:
+    def waiting_since(self) -> float | None:
         """Since when only its client has had to do something, send or read; None while we have."""
         if self.requests:
             return None
@@ -155,14 +155,14 @@ class _Limited(BaseWSGIServer):  # type: ignore[misc]
     def readable(self) -> bool:
         """Whether to accept. At the limit the connection that has waited longest for its client
         makes room: those that only hold on keep nobody out."""
-        excess = len(self._map) + _AT_ONCE - self.adj.connection_limit
+        excess = len(self._map) + _ACCEPTS_PER_TURN - self.adj.connection_limit
         if self.accepting and excess > 0:
             self._make_room(excess)
         return bool(super().readable())
 
     def handle_accept(self) -> None:
         """Accept what waits, some at a time: a turn of the loop takes longer the more there are."""
-        for _ in range(_AT_ONCE):
+        for _ in range(_ACCEPTS_PER_TURN):
             super().handle_accept()
 
     def stop_accepting(self) -> None:
@@ -182,7 +182,7 @@ class _Limited(BaseWSGIServer):  # type: ignore[misc]
         waiting = sorted(
             (since, number)
             for number, channel in self.active_channels.items()
-            if (since := channel.waits_since()) is not None
+            if (since := channel.waiting_since()) is not None
         )
         for _, number in waiting[:count]:
             self.active_channels[number].handle_close()

@@ -13,7 +13,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from waitress.task import ErrorTask as PlainErrorTask
 
-from codegen_app.access.programs import API
+from codegen_app.access.negotiation import API
 from codegen_app.views.errors import Unavailable, error_response, request_too_large
 
 _JSON = "application/json"

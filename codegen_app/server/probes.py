@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
-from codegen_app.access import watching
+from codegen_app.access import metrics_access
 from codegen_app.services import metrics, readiness
 
-READING = ("GET", "HEAD")
+SAFE_METHODS = ("GET", "HEAD")
 _TEXT = "text/plain; charset=utf-8"
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -27,10 +27,10 @@ class ProbesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         answer = ANSWERS.get(request.path_info)
-        if answer is None or (answer is _metrics and not watching.is_on()):
+        if answer is None or (answer is _metrics and not metrics_access.is_enabled()):
             return self.get_response(request)
-        if request.method not in READING:
-            return HttpResponseNotAllowed(READING)
+        if request.method not in SAFE_METHODS:
+            return HttpResponseNotAllowed(SAFE_METHODS)
         response = answer(request)
         for name, value in _HEADERS.items():
             response.headers[name] = value
@@ -47,7 +47,7 @@ def _health(_: HttpRequest) -> HttpResponse:
 
 def _ready(_: HttpRequest) -> HttpResponse:
     """Each thing that is needed, by name; 503 where one is missing."""
-    found = readiness.look()
+    found = readiness.run_checks()
     ready = all(one == readiness.OK for one in found.values())
     response = JsonResponse({"ready": ready, "checks": found}, status=200 if ready else 503)
     response._has_been_logged = True  # type: ignore[attr-defined]  # each check has said why
@@ -56,7 +56,7 @@ def _ready(_: HttpRequest) -> HttpResponse:
 
 def _metrics(request: HttpRequest) -> HttpResponse:
     """For who may read them."""
-    if not watching.may_read(request):
+    if not metrics_access.may_read(request):
         denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
         denied.headers["WWW-Authenticate"] = "Bearer"
         return denied

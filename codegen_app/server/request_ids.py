@@ -25,7 +25,7 @@ class RequestIdMiddleware:
         given = request.headers.get(HEADER, "")
         own = given if _WELL_FORMED.fullmatch(given) else uuid.uuid4().hex
         request.META[context.REQUEST_ID] = own  # the server's own log finds it there, too
-        with context.answering(request):
+        with context.request_context(request):
             response = self.get_response(request)
         response.headers[HEADER] = own
         return response

@@ -21,20 +21,20 @@ from django.http import (
 )
 
 from codegen_app.access import permissions
-from codegen_app.access.returning import to_login
+from codegen_app.access.login_redirect import login_response
 from codegen_app.server import bodies
 from codegen_app.views import errors
 
-READING = ("GET", "HEAD")
-WRITING = ("POST",)
-FORM = (*READING, *WRITING)
+READ_METHODS = ("GET", "HEAD")
+WRITE_METHODS = ("POST",)
+FORM_METHODS = (*READ_METHODS, *WRITE_METHODS)
 
 
 @dataclass(frozen=True)
 class Rule:
     """Methods that are answered, and the permission that is needed ("" for none)."""
 
-    methods: tuple[str, ...] = READING
+    methods: tuple[str, ...] = READ_METHODS
     permission: str = ""
     is_form: bool = True  # what is sent is parsed, once its length is known to be small enough
 
@@ -42,49 +42,49 @@ class Rule:
 PAGE = Rule()
 # By the names of the addresses; Django's own (the admin's, login) ask for themselves.
 RULES = {
-    "import": Rule(FORM, permissions.IMPORT),
-    "import_json": Rule(READING, permissions.IMPORT),
-    "import_selections": Rule(WRITING, permissions.SELECT),
-    "put_back": Rule(WRITING, permissions.SELECT),
-    "cancel_run": Rule(WRITING, permissions.RETUNE),
-    "retune": Rule(FORM, permissions.RETUNE),
-    "retune_json": Rule(READING, permissions.RETUNE),
-    "retune_alert": Rule(WRITING, permissions.RETUNE),
-    "remeasure_alert": Rule(WRITING, permissions.RETUNE),
-    "withdraw_requests": Rule(WRITING, permissions.RETUNE),
-    "cancel_remeasurement": Rule(WRITING, permissions.RETUNE),
-    "pack": Rule(FORM),  # the view asks for an account
-    "cancel_packing": Rule(WRITING),  # and for whose it is
-    "look": Rule(FORM, permissions.IMPORT),
-    "look_json": Rule(READING, permissions.IMPORT),
-    "cancel_foreign_kernel": Rule(WRITING),  # the view asks for whose it is
-    "build_kernel": Rule(WRITING, permissions.BUILD),
-    "model_kernel": Rule(WRITING, permissions.BUILD),
-    "cancel_modelling": Rule(WRITING, permissions.BUILD),
-    "password": Rule(FORM),
-    "csp_reports": Rule(WRITING, is_form=False),
-    "tokens": Rule(FORM, permissions.TOKENS),
-    "tokens_json": Rule(READING, permissions.TOKENS),
-    "triage": Rule(WRITING, permissions.TRIAGE),
-    "undo_triage": Rule(WRITING, permissions.TRIAGE),
-    "save_thresholds": Rule(WRITING, permissions.TRIAGE),
-    "add_baseline": Rule(WRITING, permissions.TRIAGE),
-    "remove_baseline": Rule(WRITING, permissions.TRIAGE),
-    "withdraw_point": Rule(WRITING, permissions.TRIAGE),
-    "restore_point": Rule(WRITING, permissions.TRIAGE),
-    "revoke_token": Rule(WRITING, permissions.TOKENS),
-    **dict.fromkeys(("channels", "channel"), Rule(FORM, permissions.NOTIFY)),
-    **dict.fromkeys(("channels_json", "channel_json"), Rule(READING, permissions.NOTIFY)),
+    "import": Rule(FORM_METHODS, permissions.IMPORT),
+    "import_json": Rule(READ_METHODS, permissions.IMPORT),
+    "import_selections": Rule(WRITE_METHODS, permissions.SELECT),
+    "put_back": Rule(WRITE_METHODS, permissions.SELECT),
+    "cancel_run": Rule(WRITE_METHODS, permissions.RETUNE),
+    "retune": Rule(FORM_METHODS, permissions.RETUNE),
+    "retune_json": Rule(READ_METHODS, permissions.RETUNE),
+    "retune_alert": Rule(WRITE_METHODS, permissions.RETUNE),
+    "remeasure_alert": Rule(WRITE_METHODS, permissions.RETUNE),
+    "withdraw_requests": Rule(WRITE_METHODS, permissions.RETUNE),
+    "cancel_remeasurement": Rule(WRITE_METHODS, permissions.RETUNE),
+    "pack": Rule(FORM_METHODS),  # the view asks for an account
+    "cancel_packing": Rule(WRITE_METHODS),  # and for whose it is
+    "look": Rule(FORM_METHODS, permissions.IMPORT),
+    "look_json": Rule(READ_METHODS, permissions.IMPORT),
+    "cancel_foreign_kernel": Rule(WRITE_METHODS),  # the view asks for whose it is
+    "build_kernel": Rule(WRITE_METHODS, permissions.BUILD),
+    "model_kernel": Rule(WRITE_METHODS, permissions.BUILD),
+    "cancel_modelling": Rule(WRITE_METHODS, permissions.BUILD),
+    "password": Rule(FORM_METHODS),
+    "csp_reports": Rule(WRITE_METHODS, is_form=False),
+    "tokens": Rule(FORM_METHODS, permissions.TOKENS),
+    "tokens_json": Rule(READ_METHODS, permissions.TOKENS),
+    "triage": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "undo_triage": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "save_thresholds": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "add_baseline": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "remove_baseline": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "withdraw_point": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "restore_point": Rule(WRITE_METHODS, permissions.TRIAGE),
+    "revoke_token": Rule(WRITE_METHODS, permissions.TOKENS),
+    **dict.fromkeys(("channels", "channel"), Rule(FORM_METHODS, permissions.NOTIFY)),
+    **dict.fromkeys(("channels_json", "channel_json"), Rule(READ_METHODS, permissions.NOTIFY)),
     **dict.fromkeys(
         ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
-        Rule(WRITING, permissions.NOTIFY),
+        Rule(WRITE_METHODS, permissions.NOTIFY),
     ),
     # Of programs: the views ask for a token.
-    "api_results": Rule(WRITING, is_form=False),
+    "api_results": Rule(WRITE_METHODS, is_form=False),
     "api_series": Rule(("GET",)),
     "api_one_series": Rule(("GET",)),
-    "api_withdraw": Rule(WRITING, is_form=False),
-    "api_restore": Rule(WRITING, is_form=False),
+    "api_withdraw": Rule(WRITE_METHODS, is_form=False),
+    "api_restore": Rule(WRITE_METHODS, is_form=False),
     "api_requests": Rule(("GET",)),
     "api_data": Rule(("GET",)),
     "api_compare": Rule(("GET",)),
@@ -94,15 +94,15 @@ RULES = {
             *("api_worker_progress", "api_worker_finish"),
             *("api_worker_give_up", "api_worker_leave"),
         ),
-        Rule(WRITING, is_form=False),
+        Rule(WRITE_METHODS, is_form=False),
     ),
     "api_worker_file": Rule(("GET",)),
-    "steer_worker": Rule(WRITING, permissions.WORKERS),
-    "login": Rule(FORM),
-    "logout": Rule(WRITING),
+    "steer_worker": Rule(WRITE_METHODS, permissions.WORKERS),
+    "login": Rule(FORM_METHODS),
+    "logout": Rule(WRITE_METHODS),
 }
-_OTHERS = Rule(FORM)
-_NUL = errors.Unavailable("Not taken", "NUL characters are no text: send it without them.", 0)
+_DEFAULT_RULE = Rule(FORM_METHODS)
+_NUL_ERROR = errors.Unavailable("Not taken", "NUL characters are no text: send it without them.", 0)
 
 
 class RulesMiddleware:
@@ -125,14 +125,14 @@ class RulesMiddleware:
             raise Http404("there is no such page")
         if rule.permission:
             if not request.user.is_authenticated:
-                return to_login(request)
+                return login_response(request)
             if not request.user.has_perm(rule.permission):
                 raise PermissionDenied(denial(rule.permission))
-        limit = bodies.large().get(name, bodies.SMALL)
+        limit = bodies.upload_limits().get(name, bodies.DEFAULT_LIMIT)
         if _length(request) > limit:
             return errors.error_response(request, 413, errors.request_too_large(limit))
         if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
-            return errors.error_response(request, 400, _NUL)
+            return errors.error_response(request, 400, _NUL_ERROR)
         return None
 
 
@@ -142,7 +142,7 @@ def rule_of(request: HttpRequest) -> tuple[str, Rule]:
     assert match is not None, "middleware asks once the view is known"
     name = match.url_name or ""
     if match.namespaces or not name:
-        return "", _OTHERS
+        return "", _DEFAULT_RULE
     return name, RULES.get(name, PAGE)
 
 

@@ -13,8 +13,8 @@ from codegen_app.config import context
 from codegen_app.config.tracing import tracing
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-_MOST_TEXT = 2_000  # characters of a query
-_FAILED = 500
+_MAX_TEXT = 2_000  # characters of a query
+_ERROR_STATUS = 500
 
 
 class TracesMiddleware:
@@ -44,13 +44,13 @@ class TracesMiddleware:
                 route = f"/{request.resolver_match.route}"
                 span.update_name(f"{method} {route}")
                 span.set_attribute("http.route", route)
-            if response.status_code >= _FAILED:
+            if response.status_code >= _ERROR_STATUS:
                 tracing.failed(str(response.status_code))
         return response
 
 
 def _query(execute: Callable[..., Any], sql: Any, params: Any, many: bool, about: Any) -> Any:
-    text = str(sql)[:_MOST_TEXT]
+    text = str(sql)[:_MAX_TEXT]
     attributes = {"db.system.name": "postgresql", "db.query.text": text}
     with tracing.span(text.partition(" ")[0], attributes, "CLIENT"):
         return execute(sql, params, many, about)

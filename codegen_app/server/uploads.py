@@ -28,6 +28,6 @@ class PlainTemporaryFileHandler(TemporaryFileUploadHandler):
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Keep a part, or stop where no file is as large."""
         self._received += len(raw_data)
-        if self._received > max(bodies.large().values()):
+        if self._received > max(bodies.upload_limits().values()):
             raise StopUpload(connection_reset=True)
         super().receive_data_chunk(raw_data, start)

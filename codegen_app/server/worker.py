@@ -21,7 +21,7 @@ from waitress.task import ThreadedTaskDispatcher
 
 from codegen_app.server.connections import Server, UnixServer
 
-_LOOK_EVERY_S = 1.0
+_POLL_EVERY_S = 1.0
 
 
 class WaitressWorker(Worker):  # type: ignore[misc]
@@ -49,7 +49,7 @@ class WaitressWorker(Worker):  # type: ignore[misc]
     def _turn(self, connections: dict[int, Any]) -> None:
         """Whatever can be read or written now; at most a second of waiting."""
         self.notify()
-        wasyncore.loop(timeout=_LOOK_EVERY_S, use_poll=True, map=connections, count=1)
+        wasyncore.loop(timeout=_POLL_EVERY_S, use_poll=True, map=connections, count=1)
 
     def _server(
         self, sock: socket.socket, dispatcher: ThreadedTaskDispatcher, connections: dict[int, Any]
@@ -61,7 +61,7 @@ class WaitressWorker(Worker):  # type: ignore[misc]
             outbuf_high_watermark=1 << 30,
             max_request_header_size=64 * 1024,
             max_request_body_size=1 << 40,  # connections.py limits each address
-            cleanup_interval=_LOOK_EVERY_S,
+            cleanup_interval=_POLL_EVERY_S,
             clear_untrusted_proxy_headers=False,  # Django's settings say what is believed
             ident=None,
         )

@@ -30,7 +30,7 @@ def store(data: bytes, suffix: str = "") -> Artifact:
     digest = files.digest_of(data)
     path = f"sha256/{digest[:2]}/{digest}{suffix}{files.COMPRESSED if suffix in _TEXT else ''}"
     artifact = _row(digest, len(data), path)
-    if not files.is_whole(artifact.path, digest):
+    if not files.is_intact(artifact.path, digest):
         files.write(artifact.path, data)
     return artifact
 
@@ -42,7 +42,7 @@ def store_large(content: IO[bytes], suffix: str) -> Artifact:
     path = f"sha256/{digest[:2]}/{digest}{suffix}"
     artifact = _row(digest, size, path)
     try:
-        files.opened(artifact.path, digest).close()
+        files.open_file(artifact.path, digest).close()
     except FileNotFoundError:
         files.write_file(artifact.path, content)
     return artifact
@@ -73,7 +73,7 @@ def read(artifact: Artifact) -> bytes:
 
 def is_whole(artifact: Artifact) -> bool:
     """Whether the storage has the bytes."""
-    return files.is_whole(artifact.path, artifact.digest)
+    return files.is_intact(artifact.path, artifact.digest)
 
 
 def local_file(artifact: Artifact, suffix: str = "") -> Path:
@@ -81,7 +81,7 @@ def local_file(artifact: Artifact, suffix: str = "") -> Path:
 
     ``FileNotFoundError`` where the content is missing or damaged.
     """
-    own = files.in_folder(artifact.path)
+    own = files.local_path(artifact.path)
     if own is not None and not artifact.path.endswith(files.COMPRESSED):
         read(artifact)
         return own

@@ -16,7 +16,7 @@ from django.utils import timezone
 from codegen_app.models import AuditEntry
 from scheduler.text import one_line
 
-_DELETED_AT_ONCE = 10_000  # in one statement; the next round takes the next
+_DELETE_BATCH = 10_000  # in one statement; the next round takes the next
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ _origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B0
 
 
 @contextmanager
-def from_where(origin: Origin) -> Iterator[None]:
+def override_origin(origin: Origin) -> Iterator[None]:
     """What is recorded inside comes from there."""
     token = _origin.set(origin)
     try:
@@ -41,22 +41,22 @@ def from_where(origin: Origin) -> Iterator[None]:
 
 
 Person = AbstractBaseUser | AnonymousUser
-_asking: ContextVar[Callable[[], Person] | None] = ContextVar("asking", default=None)
+_current_user: ContextVar[Callable[[], Person] | None] = ContextVar("asking", default=None)
 
 
 @contextmanager
-def asked_by(who: Callable[[], Person]) -> Iterator[None]:
-    """``asking`` answers with that person inside."""
-    token = _asking.set(who)
+def override_user(who: Callable[[], Person]) -> Iterator[None]:
+    """``current_user`` answers with that person inside."""
+    token = _current_user.set(who)
     try:
         yield
     finally:
-        _asking.reset(token)
+        _current_user.reset(token)
 
 
-def asking() -> AbstractBaseUser | None:
+def current_user() -> AbstractBaseUser | None:
     """Who asks, where a row's change is noticed far from the page: None outside of requests."""
-    who = _asking.get()
+    who = _current_user.get()
     person = who() if who is not None else None
     return person if isinstance(person, AbstractBaseUser) else None
 
@@ -92,6 +92,6 @@ def actor_id(actor: AbstractBaseUser | None) -> int | None:
 def delete_old() -> int:
     """Delete entries older than ``KILN_AUDIT_DAYS``, the oldest first; how many."""
     before = timezone.now() - timedelta(days=settings.AUDIT_DAYS)
-    old = AuditEntry.objects.filter(at__lt=before).order_by("at").values("pk")[:_DELETED_AT_ONCE]
+    old = AuditEntry.objects.filter(at__lt=before).order_by("at").values("pk")[:_DELETE_BATCH]
     deleted, _ = AuditEntry.objects.filter(pk__in=old).delete()
     return deleted

@@ -12,7 +12,7 @@ from scheduler.tuning.budget import Budget
 _MIN_S = 0.01
 
 
-class Worked:
+class WorkTimer:
     """Seconds that a task was worked on: those of earlier attempts, and from ``begin`` on."""
 
     def __init__(self, task: TuningTask) -> None:

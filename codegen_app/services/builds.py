@@ -22,7 +22,7 @@ from codegen_app.models import (
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from codegen_app.services.faults import MachineFaultError
-from codegen_app.services.modelling import automatic, following
+from codegen_app.services.modelling import automatic, build_events
 from scheduler import targets
 from scheduler.build import compile as compiler
 from scheduler.build.flags import DEFAULT_FLAGS, Flags
@@ -40,7 +40,7 @@ TEMPLATE_KINDS = (
     GroupKind.DEPTHWISE,
     GroupKind.ATTENTION,
 )
-_TEMPLATE, _OTHER, _REQUESTED = 20, 10, 30
+_TEMPLATE_PRIORITY, _OTHER_PRIORITY, _REQUESTED_PRIORITY = 20, 10, 30
 
 
 def request_builds(
@@ -88,7 +88,7 @@ def _request(
     )
     rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
     # Dropped with a run or a compiler, and requested again.
-    rows.filter(state=State.CANCELLED).update(**work.QUEUED_AGAIN)
+    rows.filter(state=State.CANCELLED).update(**work.REQUEUED_FIELDS)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
     return found
@@ -97,10 +97,10 @@ def _request(
 def request_defaults(graph: Graph) -> None:
     """Builds of every node's default kernel, for each target that the graph is compiled for."""
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
-    by_priority: dict[int, list[GeneratedKernel]] = {_TEMPLATE: [], _OTHER: []}
+    by_priority: dict[int, list[GeneratedKernel]] = {_TEMPLATE_PRIORITY: [], _OTHER_PRIORITY: []}
     for use in defaults.select_related("kernel", "template_node"):
         is_template = use.template_node.kind in TEMPLATE_KINDS
-        by_priority[_TEMPLATE if is_template else _OTHER].append(use.kernel)
+        by_priority[_TEMPLATE_PRIORITY if is_template else _OTHER_PRIORITY].append(use.kernel)
     for priority, kernels in by_priority.items():
         for target in graph.targets if kernels else ():
             request_builds(kernels, target, priority=priority)
@@ -112,16 +112,16 @@ def request_build(
 ) -> Build:
     """One build that a person asks for, done again where it failed, or a file of it is missing
     from the storage. Raises ``UserError`` as ``request_builds``."""
-    build = request_builds([kernel], target, flags, priority=_REQUESTED)[kernel.pk]
+    build = request_builds([kernel], target, flags, priority=_REQUESTED_PRIORITY)[kernel.pk]
     if build.state not in OPEN_STATES and not (build.state == State.DONE and has_files(build)):
-        queue_again(build, priority=_REQUESTED)
+        requeue(build, priority=_REQUESTED_PRIORITY)
     Build.objects.filter(pk=build.pk).update(requested=True)
     build.refresh_from_db()
     audit.record(actor, "build", build)
     return build
 
 
-def drop_of_graph(graph: Graph) -> None:
+def drop_graph_builds(graph: Graph) -> None:
     """Drop the open builds of a graph's kernels that no other graph shows and no run waits for;
     those under way are stopped by their worker."""
     uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
@@ -142,11 +142,11 @@ def has_files(build: Build) -> bool:
     return all(artifacts.is_whole(file) for file in files if file is not None)
 
 
-def queue_again(build: Build, priority: int | None = None) -> None:
+def requeue(build: Build, priority: int | None = None) -> None:
     """Queue a build that is over once more; one that is open stays as it is."""
     again = Build.objects.filter(pk=build.pk).exclude(state__in=OPEN_STATES)
     fields = {} if priority is None else {"priority": priority}
-    if again.update(**work.QUEUED_AGAIN, **fields):
+    if again.update(**work.REQUEUED_FIELDS, **fields):
         queue.notify(queue.Kind.COMPILE)
 
 
@@ -158,7 +158,7 @@ def run_build(build: Build) -> None:
     toolchain = _toolchain_of(build)
     if toolchain is None:
         with transaction.atomic():
-            _ask_again(build)
+            _replace_orphaned(build)
         return
     kernel, cancellation = build.kernel, Cancellation()
     with work.heartbeat(build, cancellation.cancel):
@@ -182,22 +182,22 @@ def run_build(build: Build) -> None:
     if isinstance(result, Rejected):
         _record_failure(build, result)
     else:
-        _done(build, result)
+        _record_success(build, result)
 
 
-def for_this_host() -> QuerySet[Build]:
+def local_builds() -> QuerySet[Build]:
     """The builds whose compiler is here."""
-    here = map(_identity, compilers.found())
-    return Build.objects.filter(_made_by(here)).select_related("kernel")
+    here = map(_toolchain_key, compilers.available_toolchains())
+    return Build.objects.filter(_toolchain_filter(here)).select_related("kernel")
 
 
-def ask_again() -> int:
+def replace_orphaned() -> int:
     """Replace builds that wait for a compiler that no worker has any more: how many.
 
     They were queued before a compiler or its headers changed. What waits for one of them waits
     for the build with the compiler of this host then.
     """
-    there = {_identity(toolchain) for toolchain in compilers.found()}
+    there = {_toolchain_key(toolchain) for toolchain in compilers.available_toolchains()}
     for worker in Worker.objects.all():
         if worker.is_alive:
             there |= {
@@ -206,19 +206,19 @@ def ask_again() -> int:
                 if "digest" in one
             }
     again = 0
-    orphans = Build.objects.exclude(_made_by(there)).select_related("kernel")
+    orphans = Build.objects.exclude(_toolchain_filter(there)).select_related("kernel")
     while (build := work.claim_next(orphans, work.worker_name())) is not None:
         try:
             with transaction.atomic():
-                _ask_again(build)
+                _replace_orphaned(build)
         except MachineError:
-            work.put_back(build)
+            work.requeue(build)
             raise
         again += 1
     return again
 
 
-def _ask_again(build: Build) -> None:
+def _replace_orphaned(build: Build) -> None:
     """Close a claimed build; the same with the compiler that is here takes its place."""
     try:
         new = request_builds(
@@ -233,37 +233,37 @@ def _ask_again(build: Build) -> None:
     reason = f"asked for again with {here}: this compiler, or its headers, has changed"
     work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
     Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(build=new)
-    following.is_asked_again(build, new)
+    build_events.on_build_replaced(build, new)
     if new.state not in OPEN_STATES:
-        ledger.build_is_over(new)
+        ledger.on_build_finished(new)
 
 
 def _toolchain_of(build: Build) -> Toolchain | None:
     """The compiler of this host that a build was asked for with. Backends may use one program in
     ways of their own: then that of them which builds for the target."""
-    asked, recipe = _compiler_of(build), _recipe(build)
-    same = [one for one in compilers.found() if _identity(one) == asked]
+    asked, recipe = _build_toolchain_key(build), _recipe(build)
+    same = [one for one in compilers.available_toolchains() if _toolchain_key(one) == asked]
     return next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
 
 
-def _made_by(compilers_: Iterable[tuple[str, str, str]]) -> Q:
+def _toolchain_filter(compilers_: Iterable[tuple[str, str, str]]) -> Q:
     made = Q(pk__in=[])
     for name, version, digest in compilers_:
         made |= Q(toolchain=name, toolchain_version=version, toolchain_digest=digest)
     return made
 
 
-def _compiler_of(build: Build) -> tuple[str, str, str]:
+def _build_toolchain_key(build: Build) -> tuple[str, str, str]:
     return build.toolchain, build.toolchain_version, build.toolchain_digest
 
 
-def _identity(toolchain: Toolchain) -> tuple[str, str, str]:
+def _toolchain_key(toolchain: Toolchain) -> tuple[str, str, str]:
     return toolchain.name, toolchain.version[:200], toolchain.path_digest
 
 
-def _done(build: Build, result: Built) -> None:
+def _record_success(build: Build, result: Built) -> None:
     recipe = _recipe(build)
-    kept = kept_files(result, recipe)  # before the row is locked: a disk may be slow
+    kept = stored_files(result, recipe)  # before the row is locked: a disk may be slow
     with transaction.atomic():
         work.finish(
             build,
@@ -276,9 +276,9 @@ def _done(build: Build, result: Built) -> None:
             resources=dict(result.resources),
             **kept,
         )
-        ledger.build_is_over(build)
-        automatic.of_build(build)
-        following.build_is_over(build)
+        ledger.on_build_finished(build)
+        automatic.model_default(build)
+        build_events.on_build_finished(build)
 
 
 def _record_failure(build: Build, rejected: Rejected) -> None:
@@ -292,15 +292,15 @@ def _record_failure(build: Build, rejected: Rejected) -> None:
             log=rejected.detail,
             diagnostics=_diagnostics(_recipe(build), rejected.detail),
         )
-        ledger.build_is_over(build)
-        following.build_is_over(build)
+        ledger.on_build_finished(build)
+        build_events.on_build_finished(build)
 
 
 def _recipe(build: Build) -> Recipe:
     return recipe_of(targets.find(build.target), build.kernel.source_file)
 
 
-def kept_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
+def stored_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
     """The files of a build, by their fields; None for one that this compiler does not make."""
     made = recipe.files_with(result.toolchain)
     files = {

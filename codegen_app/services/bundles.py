@@ -1,7 +1,7 @@
 """Bundles for download: a graph's kernels, or one, with what any HIP launcher needs to run them.
 
 The format is the command line's (``scheduler/bundle``); builds come from the rows. What a bundle
-is made of, and what that costs, is known before (``Requested``), from rows alone.
+is made of, and what that costs, is known before (``BundleRequest``), from rows alone.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from scheduler.ir.operations import Buffer, BufferKind
 # A bundle within all of these is packed while the page waits, in a second or two of a core
 # (``tests/benchmarks/packing.py``): making the code again goes by the graph's nodes, packing by the
 # builds and their bytes.
-MOST_NODES, MOST_BUILDS, MOST_BYTES = 300, 200, 16 << 20
-LONGEST_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
+MAX_NODES, MAX_BUILDS, MAX_BYTES = 300, 200, 16 << 20
+MAX_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same bytes, whenever it is taken
-_GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
+_INPUT_KINDS = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 Progress = Callable[[int, int], None]
 """Told how many kernels are packed, of how many."""
 
 
 @dataclass(frozen=True)
-class Requested:
+class BundleRequest:
     """A bundle before it is made: of ``graph``, or of the kernel that ``use`` has at one node.
 
     ``key`` is the digest of all that it is made from: equal keys are equal bundles. ``kernels`` and
@@ -81,15 +81,15 @@ class Requested:
         began, ended = self.graph.started_at, self.graph.finished_at
         took = ended - began if began and ended else timedelta(0)
         return (
-            self.graph.node_count <= MOST_NODES
-            and self.kernels * len(self.targets) <= MOST_BUILDS
-            and self.size_bytes <= MOST_BYTES
-            and took <= LONGEST_PREPARATION
+            self.graph.node_count <= MAX_NODES
+            and self.kernels * len(self.targets) <= MAX_BUILDS
+            and self.size_bytes <= MAX_BYTES
+            and took <= MAX_PREPARATION
         )
 
 
 @dataclass(frozen=True)
-class _Known:
+class _BuildRef:
     """The build that a bundle takes of a kernel for a target."""
 
     pk: int
@@ -97,40 +97,40 @@ class _Known:
     size_bytes: int
 
 
-def of_graph(graph: Graph, times: str = "") -> Requested:
+def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
     """The whole graph, for every target that all of its kernels are built for.
 
     Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
     it. Raises ``UserError`` where there is no such bucket or target.
     """
-    chosen = choices.of_graph(graph, times)
+    chosen = choices.graph_choices(graph, times)
     defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
     served = dict(defaults.values_list("template_node__name", "kernel__name"))
     served |= chosen.selected
     names = {*served.values(), *(name for one in chosen.smaller for name in one.selected.values())}
-    requested = _requested(graph, times, chosen, None, sorted(names))
+    requested = _bundle_request(graph, times, chosen, None, sorted(names))
     if not requested.targets:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
     return requested
 
 
-def of_kernel(use: KernelUse) -> Requested:
+def kernel_bundle(use: KernelUse) -> BundleRequest:
     """One kernel as it serves a node: what it reads are the bundle's inputs, what it writes the
     outputs. For every target that it is built for.
 
     Raises ``UserError`` where it is not built.
     """
-    requested = _requested(use.template_node.graph, "", None, use, [use.kernel.name])
+    requested = _bundle_request(use.template_node.graph, "", None, use, [use.kernel.name])
     if not requested.targets:
         raise UserError(f"{use.kernel.name} is not built for any target yet")
     return requested
 
 
-def _requested(
+def _bundle_request(
     graph: Graph, times: str, chosen: Choices | None, use: KernelUse | None, names: Sequence[str]
-) -> Requested:
-    known = _known(names)
-    complete = _complete(known, names)
+) -> BundleRequest:
+    known = _latest_builds(names)
+    complete = _common_targets(known, names)
     included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
     made_of = (
@@ -139,7 +139,7 @@ def _requested(
         [(*key, build.pk, build.code_digest) for key, build in included.items()],
     )
     text = json.dumps(made_of, sort_keys=True, default=dict)
-    return Requested(
+    return BundleRequest(
         graph=graph,
         times=times,
         choices=chosen,
@@ -151,14 +151,16 @@ def _requested(
     )
 
 
-def write(requested: Requested, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
+def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
     """Pack the bundle into an open file, one kernel after the other.
 
     Raises ``UserError`` where a file is missing, or this version of the generator does not make
     what is asked for.
     """
-    schedule, manifest, kernels = _of_kernel(requested) if requested.use else _of_graph(requested)
-    known = _known([kernel.name for kernel in kernels])
+    schedule, manifest, kernels = (
+        _kernel_parts(requested) if requested.use else _graph_parts(requested)
+    )
+    known = _latest_builds([kernel.name for kernel in kernels])
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(path: str, content: str | bytes) -> None:
@@ -172,12 +174,12 @@ def write(requested: Requested, out: IO[bytes], progress: Progress = lambda *_: 
             progress(number, len(kernels))
             add(kernel.source_path, kernel.source)
             included = [known[kernel.name, target].pk for target in manifest.targets]
-            for path, content in _files_of(_rows(included)):
+            for path, content in _files_of(_build_rows(included)):
                 add(path, content)
         progress(len(kernels), len(kernels))
 
 
-def packed(requested: Requested) -> IO[bytes]:
+def open_bundle(requested: BundleRequest) -> IO[bytes]:
     """The bundle as an open file that is gone once closed."""
     out = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
     try:
@@ -189,58 +191,58 @@ def packed(requested: Requested) -> IO[bytes]:
     return out
 
 
-Made = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
+BundleParts = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
 
 
-def _of_graph(requested: Requested) -> Made:
+def _graph_parts(requested: BundleRequest) -> BundleParts:
     assert requested.choices is not None, "a graph's"
     generated = requested.choices.generated()
     names = [kernel.name for kernel in generated.kernels]
-    complete = _complete(_known(names), names)
+    complete = _common_targets(_latest_builds(names), names)
     if not complete:
         raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
     return generated.schedule, replace(generated.manifest(), targets=complete), generated.kernels
 
 
-def _of_kernel(requested: Requested) -> Made:
+def _kernel_parts(requested: BundleRequest) -> BundleParts:
     assert requested.use is not None, "a kernel's"
     name, node = requested.use.kernel.name, requested.use.template_node
     digest = requested.graph.file.digest
     scheduled = engine.scheduled(digest)
-    complete = _complete(_known([name]), [name])
+    complete = _common_targets(_latest_builds([name]), [name])
     caller = _caller(digest, node.name, name, complete)
     if caller is None:
         raise UserError(f"{name}: this version of the generator does not make it for {node}")
-    plan = scheduled.named(requested.graph.name)
+    plan = scheduled.with_name(requested.graph.name)
     backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
     if not complete:
         raise UserError(f"{name} is not built for any target yet")
     manifest = writer.manifest_of(plan, complete, [rendered], [call], [])
-    return plan, _alone(manifest, rendered, call), [rendered]
+    return plan, _single_call_manifest(manifest, rendered, call), [rendered]
 
 
 def _caller(
     file_digest: str, node: str, kernel: str, built_for: Sequence[str]
 ) -> TemplateCaller | None:
     """The candidate of that name, of those that serve all targets or one it is built for."""
-    recorded = engine.recorded([kernel])[kernel]
+    recorded = engine.kernel_records([kernel])[kernel]
     for target in ("", *built_for):
-        caller = engine.caller(file_digest, node, recorded, target)
+        caller = engine.find_caller(file_digest, node, recorded, target)
         if caller is not None:
             return caller
     return None
 
 
-def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
+def _single_call_manifest(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
     """The manifest with this call's buffers alone, each with memory of its own."""
     written = {call.args[arg.name] for arg in kernel.args if arg.is_output}
     used = [value for value in call.args.values() if isinstance(value, str)]
-    buffers = {name: _given(manifest.buffers[name], name in written) for name in used}
+    buffers = {name: _standalone_buffer(manifest.buffers[name], name in written) for name in used}
     return replace(
         manifest,
         buffers=buffers,
-        inputs=tuple(name for name, buffer in buffers.items() if buffer.kind in _GIVEN),
+        inputs=tuple(name for name, buffer in buffers.items() if buffer.kind in _INPUT_KINDS),
         outputs=tuple(name for name in buffers if name in written),
         mutations=(),
         constant_outputs=(),
@@ -249,14 +251,14 @@ def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Mani
     )
 
 
-def _given(buffer: Buffer, written: bool) -> Buffer:
+def _standalone_buffer(buffer: Buffer, written: bool) -> Buffer:
     """What other kernels would have made is given; what is written is made here."""
     if written:
         return replace(buffer, kind=BufferKind.OUTPUT)
-    return buffer if buffer.kind in _GIVEN else replace(buffer, kind=BufferKind.INPUT)
+    return buffer if buffer.kind in _INPUT_KINDS else replace(buffer, kind=BufferKind.INPUT)
 
 
-def _known(names: Sequence[str]) -> dict[tuple[str, str], _Known]:
+def _latest_builds(names: Sequence[str]) -> dict[tuple[str, str], _BuildRef]:
     """The latest build of each kernel and target, with the default flags where there is one."""
     rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
     files = ("listing", "code_object", "intermediate", "library")
@@ -266,10 +268,10 @@ def _known(names: Sequence[str]) -> dict[tuple[str, str], _Known]:
     )
     default = list(DEFAULT_FLAGS.values)
     ranked = sorted(found, key=lambda row: row[2] == default)
-    return {(name, target): _Known(*build) for name, target, _, *build in ranked}
+    return {(name, target): _BuildRef(*build) for name, target, _, *build in ranked}
 
 
-def _complete(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[str, ...]:
+def _common_targets(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[str, ...]:
     """The targets that all of these kernels are built for, in their usual order."""
     built = set(known)
     return tuple(
@@ -277,7 +279,7 @@ def _complete(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[s
     )
 
 
-def _rows(keys: Sequence[int]) -> QuerySet[Build]:
+def _build_rows(keys: Sequence[int]) -> QuerySet[Build]:
     rows = Build.objects.filter(pk__in=keys).order_by("target")
     related = rows.select_related("kernel", "listing", "code_object", "intermediate", "library")
     return related.defer("kernel__source", "detail", "diagnostics")

@@ -52,7 +52,7 @@ class Choices:
     def generated(self) -> pipeline.GeneratedCode:
         """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
         scheduled = engine.scheduled(self.file_digest)
-        plan = scheduled.named(self.graph_name)
+        plan = scheduled.with_name(self.graph_name)
         if self.bucket is None:
             return pipeline.generate(plan, scheduled.backend.targets)
         return pipeline.generate(
@@ -77,29 +77,31 @@ class Choices:
         return tuple(dict.fromkeys(found))
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotGeneratedRow]:
-        known = _known_as_made(self.file_digest, selected)
+        known = _generated_pairs(self.file_digest, selected)
         unknown = {node: name for node, name in selected.items() if (node, name) not in known}
-        recorded = engine.recorded(unknown.values()) if unknown else {}
+        recorded = engine.kernel_records(unknown.values()) if unknown else {}
         for node, name in unknown.items():
             row = recorded.get(name)
-            if row is None or not engine.makes(self.file_digest, node, row, self._target):
-                yield NotGeneratedRow(node, name, engine.default(self.file_digest, node), sizes)
+            if row is None or not engine.can_make(self.file_digest, node, row, self._target):
+                yield NotGeneratedRow(
+                    node, name, engine.default_kernel(self.file_digest, node), sizes
+                )
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
-        recorded = engine.recorded(selected.values())
+        recorded = engine.kernel_records(selected.values())
 
         def choose(node: SchedulerNode) -> TemplateCaller | pipeline.NotGenerated | None:
             name = selected.get(node.name)
             if name is None:
                 return None
             row = recorded.get(name)
-            caller = row and engine.caller(self.file_digest, node.name, row, self._target)
+            caller = row and engine.find_caller(self.file_digest, node.name, row, self._target)
             return caller or pipeline.NotGenerated(name)
 
         return choose
 
 
-def _known_as_made(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
+def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
     """Which of the kernels selected for nodes this very generator is known to make (one query).
 
     To make them again takes seconds for a large model. A kernel is noted with one of the nodes
@@ -119,7 +121,7 @@ def _known_as_made(file_digest: str, selected: Mapping[str, str]) -> set[tuple[s
     }
 
 
-def of_graph(graph: Graph, times: str = "") -> Choices:
+def graph_choices(graph: Graph, times: str = "") -> Choices:
     """What is selected in the bucket ``times``, without it the latest bucket of a GPU.
 
     The emulation's times choose nothing: they say nothing of a GPU. Raises ``UserError`` for a
@@ -134,21 +136,21 @@ def of_graph(graph: Graph, times: str = "") -> Choices:
         raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
     if bucket is None or bucket.emulated:
         return Choices(graph.name, graph.file.digest, None, {}, ())
-    usual = _selected(known, bucket)
+    usual = _selected_kernels(known, bucket)
     smaller = tuple(
-        SmallerSizes(symbol, at_most, {**usual, **_selected(known, other)})
+        SmallerSizes(symbol, at_most, {**usual, **_selected_kernels(known, other)})
         for symbol, at_most, other in serving.smaller_buckets(known.buckets, bucket)
     )
     return Choices(graph.name, graph.file.digest, bucket, usual, smaller)
 
 
-def as_generated(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
+def with_generated_code(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
     """The graph's page with what bundles make of its choices, and the wrapper that calls that."""
     if page.bucket is None or page.bucket.emulated or not page.selected:
         return page  # the defaults serve, and so does the wrapper of when the graph was prepared
     graph = Graph.objects.select_related("file").only("name", "targets", "file").get(pk=page.id)
     try:
-        chosen = of_graph(graph, page.bucket.name)
+        chosen = graph_choices(graph, page.bucket.name)
         page = with_not_generated(page, chosen.not_made())
         return replace(page, wrapper=_wrapper(graph, chosen)) if with_wrapper else page
     except FileNotFoundError:
@@ -163,7 +165,7 @@ def _wrapper(graph: Graph, chosen: Choices) -> str:
     return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
-def _selected(known: NodeBuckets, bucket: Bucket) -> Mapping[str, str]:
+def _selected_kernels(known: NodeBuckets, bucket: Bucket) -> Mapping[str, str]:
     selections = known.selections(bucket)
     return {
         node.name: selections[node.problem_id].kernel.name

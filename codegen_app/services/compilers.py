@@ -25,7 +25,7 @@ def toolchains() -> tuple[ToolchainResult, ...]:
     return find_toolchains(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
 
 
-def found() -> tuple[Toolchain, ...]:
+def available_toolchains() -> tuple[Toolchain, ...]:
     """The compilers that are here."""
     return tuple(one for one in toolchains() if isinstance(one, Toolchain))
 

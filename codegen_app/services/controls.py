@@ -14,30 +14,34 @@ from codegen_app.models import Control, Worker
 from codegen_app.services import audit, queue
 from scheduler.errors import UserError
 
-_ACTS = {Control.GO: "resume worker", Control.PAUSE: "pause worker", Control.DRAIN: "drain worker"}
-_self: list[str] = []  # the name of the worker that this process is, once it is one
+_AUDIT_ACTIONS = {
+    Control.GO: "resume worker",
+    Control.PAUSE: "pause worker",
+    Control.DRAIN: "drain worker",
+}
+_worker_name: list[str] = []  # the name of the worker that this process is, once it is one
 
 
-def i_am(name: str) -> None:
+def set_worker_name(name: str) -> None:
     """This process is the worker of that name: what is asked of it is asked of this process."""
-    _self[:] = [name]
+    _worker_name[:] = [name]
 
 
 def may_take(queue_name: str) -> bool:
     """Whether this process may take work of a queue now; one that is no worker may."""
-    if not _self:
+    if not _worker_name:
         return True
-    row = Worker.objects.filter(name=_self[0]).only("control", "pinned_to").first()
-    return row is None or row.takes(queue_name)
+    row = Worker.objects.filter(name=_worker_name[0]).only("control", "pinned_to").first()
+    return row is None or row.accepts(queue_name)
 
 
 @transaction.atomic
-def steer(worker: Worker, control: Control, actor: AbstractBaseUser | None, why: str) -> bool:
+def set_control(worker: Worker, control: Control, actor: AbstractBaseUser | None, why: str) -> bool:
     """Ask it to pause, drain or go on; False where that was asked already."""
     changed = Worker.objects.filter(pk=worker.pk).exclude(control=control)
-    if not changed.update(control=control, **_by(actor, why)):
+    if not changed.update(control=control, **_control_fields(actor, why)):
         return False
-    audit.record(actor, _ACTS[control], worker, why)
+    audit.record(actor, _AUDIT_ACTIONS[control], worker, why)
     _wake(worker)
     return True
 
@@ -51,14 +55,14 @@ def pin(worker: Worker, to: str, actor: AbstractBaseUser | None, why: str) -> bo
     if to and to not in worker.queues:
         raise UserError(f"{worker} does not serve the queue {to}: {', '.join(worker.queues)}")
     changed = Worker.objects.filter(pk=worker.pk).exclude(pinned_to=to)
-    if not changed.update(pinned_to=to, **_by(actor, why)):
+    if not changed.update(pinned_to=to, **_control_fields(actor, why)):
         return False
     audit.record(actor, "pin worker" if to else "unpin worker", worker, f"{to} {why}".strip())
     _wake(worker)
     return True
 
 
-def _by(actor: AbstractBaseUser | None, why: str) -> dict[str, object]:
+def _control_fields(actor: AbstractBaseUser | None, why: str) -> dict[str, object]:
     return {
         "control_by_id": audit.actor_id(actor),
         "control_at": timezone.now(),

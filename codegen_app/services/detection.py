@@ -16,42 +16,42 @@ from django.utils import timezone
 
 from codegen_app.models import Series
 from codegen_app.services import queue
-from codegen_app.services.detecting import reading, rhythm
-from codegen_app.services.detecting.replay import Found, replay
-from codegen_app.services.detecting.writing import Writer
+from codegen_app.services.detector import cadence, queries
+from codegen_app.services.detector.replay import DetectedChange, replay
+from codegen_app.services.detector.writer import Writer
 
-SERIES_AT_ONCE = 200
-POINTS_AT_ONCE = 600
+MAX_SERIES = 200
+MAX_POINTS = 600
 """In one turn: whoever adds points to one of its series waits until it is over."""
 
 
-def unchecked() -> QuerySet[Series]:
+def unchecked_series() -> QuerySet[Series]:
     """Series with points that no detector has looked at."""
     return Series.objects.filter(unchecked_from__isnull=False)
 
 
 @transaction.atomic
-def look() -> int:
+def detect_changes() -> int:
     """Look at some series that wait; at how many (0: none waits that nobody else looks at)."""
     rows = list(
-        unchecked()
+        unchecked_series()
         .select_related("rule")
         .defer("sizes")
         .select_for_update(skip_locked=True, of=("self",))
-        .order_by("unchecked_from", "pk")[:SERIES_AT_ONCE]
+        .order_by("unchecked_from", "pk")[:MAX_SERIES]
     )
     if not rows:
         return 0
-    asked = reading.waiting(rows, POINTS_AT_ONCE)
+    asked = queries.pending_series(rows, MAX_POINTS)
     now, writer = timezone.now(), Writer()
-    for one in reading.looks(asked):
+    for one in queries.detection_inputs(asked):
         found, again = replay(one.stretch, is_moving=one.is_moving)
         writer.add(one, found, again, _stale_at(one, now))
     writer.write()
     return len(asked)
 
 
-def look_again(series: Series, since: datetime | None = None) -> None:
+def recheck(series: Series, since: datetime | None = None) -> None:
     """Look at a series again from a moment on (None: all of it), for a rule or a baseline changed.
 
     Call it in the transaction of that; a worker is told once it is committed. Changes that are no
@@ -70,17 +70,17 @@ def dry_run(
     least_effect: float | None,
     baselines: Sequence[datetime] = (),
     since: datetime | None = None,
-) -> list[Found]:
+) -> list[DetectedChange]:
     """The changes of a whole history (or of what is since a moment) if that were its threshold and
     these its baselines; nothing is written. As the detector finds them, whenever they came."""
-    found = replay(reading.whole(series, least_effect, sorted(baselines), since))[0]
+    found = replay(queries.full_history(series, least_effect, sorted(baselines), since))[0]
     return [one for one in found if since is None or one.at >= since]
 
 
-def _stale_at(one: reading.Look, now: datetime) -> datetime | None:
+def _stale_at(one: queries.DetectionInput, now: datetime) -> datetime | None:
     rule = getattr(one.asked.series, "rule", None)
     places = one.stretch.places
     if not len(places):
         return None
     set_for_it = rule.stale_after if rule else None
-    return rhythm.stale_at(places.last_measured_at, places.hours, set_for_it, now)
+    return cadence.stale_at(places.last_measured_at, places.hours, set_for_it, now)

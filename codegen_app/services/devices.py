@@ -15,11 +15,11 @@ from scheduler.runtime.devices import probe
 from scheduler.runtime.lock import DeviceBusy, lock_device
 from scheduler.runtime.modelled import modelled_device
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 @contextmanager
-def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejected | None]:
+def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejected | None]:
     """The run's device, or another of its kind that is free, for this process alone.
 
     Waits while all are in use, until ``over``: None then. ``Rejected`` where there is none here.
@@ -31,22 +31,24 @@ def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejecte
     here = [one for one in found if isinstance(one, DeviceInfo)]
     own = next((one for one in here if one.id == run.device), None)
     if own is None:
-        yield _absent(run.device, [one for one in found if isinstance(one, AbsentDevice)])
+        yield _absence(run.device, [one for one in found if isinstance(one, AbsentDevice)])
         return
     alike = [own, *(one for one in here if one != own and _kind(one) == _kind(own))]
     with ExitStack() as stack:
         yield _first_free(alike, stack, over)
 
 
-def models_here() -> set[tuple[str, str]]:
+def local_models() -> set[tuple[str, str]]:
     """Target and model of each device of this host."""
     return {_kind(one) for one in probe() if isinstance(one, DeviceInfo)}
 
 
 @contextmanager
-def held_of_model(target: str, name: str, over: threading.Event) -> Iterator[DeviceInfo | None]:
-    """A device of that model for this process alone; waits as ``held`` does. None where there is
-    none here any more, or once it is over."""
+def hold_device_of_model(
+    target: str, name: str, over: threading.Event
+) -> Iterator[DeviceInfo | None]:
+    """A device of that model for this process alone; waits as ``hold_device`` does. None where
+    there is none here any more, or once it is over."""
     here = [one for one in probe() if isinstance(one, DeviceInfo)]
     alike = [one for one in here if _kind(one) == (target, name)]
     with ExitStack() as stack:
@@ -63,7 +65,7 @@ def _first_free(
             except DeviceBusy:
                 continue
             return device
-        if over.wait(_LOOK_S):
+        if over.wait(_POLL_S):
             return None
 
 
@@ -71,7 +73,7 @@ def _kind(device: DeviceInfo) -> tuple[str, str]:
     return device.target, device.name
 
 
-def _absent(device_id: str, absent: list[AbsentDevice]) -> Rejected:
+def _absence(device_id: str, absent: list[AbsentDevice]) -> Rejected:
     kind = device_id.partition(":")[0]
     why = next((one.reason for one in absent if one.kind == kind), "no such device here")
     return Rejected(Stage.LOAD, f"device {device_id}: {why}")

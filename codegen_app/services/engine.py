@@ -29,7 +29,7 @@ class Scheduled:
     schedule: Schedule
     backend: BaseScheduling
 
-    def named(self, graph_name: str) -> Schedule:
+    def with_name(self, graph_name: str) -> Schedule:
         """The schedule of the graph under a name: a file says none, and what is kept here serves
         every graph that was imported from it."""
         lowered = self.schedule.lowered
@@ -39,10 +39,10 @@ class Scheduled:
     def wrapper(self, graph_name: str, target_names: Sequence[str]) -> str:
         """``wrapper.py`` of a bundle for these targets, every node served by its default."""
         chosen = [targets.find(name) for name in target_names]
-        generated = pipeline.generate(self.named(graph_name), chosen or self.backend.targets)
+        generated = pipeline.generate(self.with_name(graph_name), chosen or self.backend.targets)
         return wrapper_of(generated.manifest())
 
-    def alone(self, target: str) -> BaseScheduling:
+    def scheduling_for(self, target: str) -> BaseScheduling:
         """What makes its kernels for one target, whatever the others' limits are."""
         return pipeline.scheduling(self.schedule, (targets.find(target),))
 
@@ -62,7 +62,7 @@ def scheduled(file_digest: str) -> Scheduled:
     """
     file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
-    return Scheduled(schedule, pipeline.scheduling(schedule, served()))
+    return Scheduled(schedule, pipeline.scheduling(schedule, served_targets()))
 
 
 @lru_cache(maxsize=8)
@@ -74,17 +74,17 @@ def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
     return pipeline.scheduling(scheduled(file_digest).schedule, (targets.find(target),))
 
 
-def served() -> tuple[targets.Target, ...]:
+def served_targets() -> tuple[targets.Target, ...]:
     """The targets that kernels are made for here: one row's source serves all of them."""
     return targets_sharing_source(targets.find(targets.names()[0]))
 
 
-def served_names() -> tuple[str, ...]:
+def served_target_names() -> tuple[str, ...]:
     """Their names, in the order in which they are shown."""
-    return tuple(target.name for target in served())
+    return tuple(target.name for target in served_targets())
 
 
-class Offered(NamedTuple):
+class CandidateSet(NamedTuple):
     """Every candidate of a node by its kernel's name, the untuned default first, and the
     configurations that a legality rule rejected."""
 
@@ -92,7 +92,7 @@ class Offered(NamedTuple):
     rejected: tuple[RejectedConfig, ...]
 
 
-def offered(file_digest: str, node_name: str, target: str = "") -> Offered:
+def candidates(file_digest: str, node_name: str, target: str = "") -> CandidateSet:
     """What the engine offers for a node of that file: what serves all targets, or all that serves
     one. Every candidate is rendered: seconds for a large node, and nothing of it is kept."""
     prepared = scheduled(file_digest)
@@ -100,18 +100,18 @@ def offered(file_digest: str, node_name: str, target: str = "") -> Offered:
     backend = scheduling_for(file_digest, target) if target else prepared.backend
     made = backend.candidates(node)
     every = (prepared.backend.default(node), *made.callers)
-    return Offered({caller.name: caller for caller in every}, made.rejected)
+    return CandidateSet({caller.name: caller for caller in every}, made.rejected)
 
 
 @lru_cache(maxsize=64)
 def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, TemplateCaller]:
     """Every candidate of a node of that file, by its kernel's name: those that serve all targets,
     or all that serve one."""
-    return offered(file_digest, node_name, target).callers
+    return candidates(file_digest, node_name, target).callers
 
 
 @lru_cache(maxsize=4)
-def problem(
+def tuning_problem(
     file_digest: str, node_name: str, target: str, sizes: tuple[tuple[str, int], ...]
 ) -> TuningProblem:
     """What is to be decided of a node of that file at these sizes, as the worker that measures it
@@ -128,7 +128,7 @@ def problem(
     return found
 
 
-class Recorded(NamedTuple):
+class KernelRecord(NamedTuple):
     """What rows say of how a kernel is made."""
 
     kernel: str
@@ -136,24 +136,24 @@ class Recorded(NamedTuple):
     config: tuple[tuple[str, ConfigValue], ...]
 
 
-def recorded(kernels: Iterable[str]) -> dict[str, Recorded]:
+def kernel_records(kernels: Iterable[str]) -> dict[str, KernelRecord]:
     """How kernels are made, by name; without those that no row knows (one query)."""
     rows = GeneratedKernel.objects.filter(name__in=set(kernels))
     return {
-        name: Recorded(name, template, tuple(config.items()))
+        name: KernelRecord(name, template, tuple(config.items()))
         for name, template, config in rows.values_list("name", "template", "config")
     }
 
 
 @lru_cache(maxsize=512)
-def caller(
-    file_digest: str, node_name: str, recorded: Recorded, target: str = ""
+def find_caller(
+    file_digest: str, node_name: str, recorded: KernelRecord, target: str = ""
 ) -> TemplateCaller | None:
     """The candidate of a node of that file with that kernel, of those of ``callers``; None where
     there is none. It alone is made: all may be hundreds."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
-    if default(file_digest, node_name) == recorded.kernel:
+    if default_kernel(file_digest, node_name) == recorded.kernel:
         return prepared.backend.default(node)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
     config = dict(recorded.config)
@@ -163,13 +163,13 @@ def caller(
     return made if made.name == recorded.kernel else None
 
 
-def makes(file_digest: str, node_name: str, recorded: Recorded, target: str) -> bool:
+def can_make(file_digest: str, node_name: str, recorded: KernelRecord, target: str) -> bool:
     """Whether that kernel is a candidate of a node of that file for a target."""
-    return caller(file_digest, node_name, recorded, target) is not None
+    return find_caller(file_digest, node_name, recorded, target) is not None
 
 
 @lru_cache(maxsize=4096)
-def default(file_digest: str, node_name: str) -> str:
+def default_kernel(file_digest: str, node_name: str) -> str:
     """The name of the default kernel of a node of that file."""
     prepared = scheduled(file_digest)
     return prepared.backend.default(prepared.node(node_name)).name

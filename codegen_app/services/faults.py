@@ -18,7 +18,7 @@ from psycopg.errors import DiskFull
 from codegen_app.files import MissingFileError
 from scheduler.errors import MachineError
 
-_LACKS = {
+_RESOURCE_ERRORS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota of the disk is used up",
     errno.EIO: "the disk cannot be read or written",
@@ -69,8 +69,10 @@ def fault_of(error: BaseException) -> Fault | None:
 
 def _of_system(error: OSError, here: str) -> Fault | None:
     what = f": {error.filename}" if error.filename else ""
-    if error.errno in _LACKS:
-        return Fault(f"{_LACKS[error.errno]} on {here}{what}", of_row=error.errno == errno.ENOMEM)
+    if error.errno in _RESOURCE_ERRORS:
+        return Fault(
+            f"{_RESOURCE_ERRORS[error.errno]} on {here}{what}", of_row=error.errno == errno.ENOMEM
+        )
     if "No usable temporary directory" in str(error):
         return Fault(f"no temporary folder of {here} can be written")
     if error.errno in _NOT_WRITABLE and error.filename and not os.access(error.filename, os.W_OK):

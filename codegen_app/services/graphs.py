@@ -13,7 +13,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, connection, transaction
 
 from codegen_app import files
-from codegen_app.config import fencing
+from codegen_app.config import sandbox
 from codegen_app.models import Artifact, Graph, GraphNode, State
 from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.services import (
@@ -25,12 +25,12 @@ from codegen_app.services import (
     ledger,
     planning,
     queue,
+    sanitize,
     schedules,
-    texts,
     torch_comparisons,
     work,
 )
-from codegen_app.services.stopping import Stoppable
+from codegen_app.services.interrupt import Interruptible
 from scheduler import targets, untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.lowering import coverage
@@ -38,8 +38,8 @@ from scheduler.sandbox.process import Cancellation, Cancelled
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
-_NAME, _VALUE = 200, 1000  # characters
-_RECORDING = 0x4B494C4E  # the advisory lock's number: "KILN"
+_MAX_NAME, _MAX_VALUE = 200, 1000  # characters
+_RECORDING_LOCK = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
 def import_graph(
@@ -57,15 +57,15 @@ def import_graph(
     where the fence does not let files of others be read; nothing is recorded then.
     """
     if actor is not None:
-        fencing.need(settings.FENCE)
+        sandbox.require_uploads(settings.FENCE)
     size = file.stat().st_size
     if size > settings.GRAPH_FILE_MAX_BYTES:
         limit = settings.GRAPH_FILE_MAX_BYTES
         raise UserError(f"{name}: {size} bytes are more than the {limit} that may be imported")
     target_names = [targets.find(target).name for target in compile_for]
     for target in target_names:
-        if target not in engine.served_names():
-            known_names = ", ".join(engine.served_names())
+        if target not in engine.served_target_names():
+            known_names = ", ".join(engine.served_target_names())
             raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
     if not model_name:
         return _import(file, name, target_names, actor)
@@ -81,7 +81,7 @@ def _import(
     content = untrusted.read_graph(file, _limits(settings.IMPORT_MAX_S))
     known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if known is not None:
-        _mend(known, file)
+        _repair(known, file)
         return known, False
     _check_names(content)
     stored = artifacts.store_file(file)  # no row is held while a disk is slow
@@ -100,11 +100,11 @@ def _check_names(content: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for names by which nothing in the database could be found again."""
     for position, node in enumerate(content["nodes"]):
         what = f"node number {position}"
-        texts.check_names(what, (node["name"], node["target"], *node["outputs"]), _NAME)
-    texts.check_names("a value", (*content["tensors"], *content["symbols"]), _VALUE)
+        sanitize.check_names(what, (node["name"], node["target"], *node["outputs"]), _MAX_NAME)
+    sanitize.check_names("a value", (*content["tensors"], *content["symbols"]), _MAX_VALUE)
 
 
-def _mend(graph: Graph, file: Path) -> None:
+def _repair(graph: Graph, file: Path) -> None:
     """What an equal file can mend of a graph that is there: its own file where the storage has it
     no more, a preparation that waits for that, or was put aside, and a comparison with torch that
     was never asked for, or failed."""
@@ -114,7 +114,7 @@ def _mend(graph: Graph, file: Path) -> None:
     with transaction.atomic():
         again = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
         waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
-        if again.update(**work.QUEUED_AGAIN) or waiting.update(again_at=None):
+        if again.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
             queue.notify(queue.Kind.PREPARE)
         if graph.state == State.DONE:
             torch_comparisons.request(graph)
@@ -126,7 +126,7 @@ def prepare(graph: Graph) -> None:
     A graph that the engine cannot take is rejected with the engine's one line. Raises
     ``work.LeaseLostError`` when another worker has it meanwhile.
     """
-    cancellation, computing = Cancellation(), Stoppable()
+    cancellation, computing = Cancellation(), Interruptible()
 
     def stop() -> None:
         cancellation.cancel()
@@ -134,7 +134,7 @@ def prepare(graph: Graph) -> None:
 
     with work.heartbeat(graph, stop):
         try:
-            _try_out(graph, cancellation)
+            _trial_run(graph, cancellation)
             with computing:
                 scheduled = engine.scheduled(graph.file.digest)
                 wrapper = scheduled.wrapper(graph.name, graph.targets)
@@ -153,10 +153,10 @@ def prepare(graph: Graph) -> None:
     planning.plan_waiting(graph)
 
 
-def _try_out(graph: Graph, cancellation: Cancellation) -> None:
+def _trial_run(graph: Graph, cancellation: Cancellation) -> None:
     """All of it once where it can be stopped: a file can ask for more work than anybody has."""
     file = artifacts.local_file(graph.file, ".pt2")
-    names = tuple(graph.targets) or engine.served_names()
+    names = tuple(graph.targets) or engine.served_target_names()
     untrusted.try_out(file, names, _limits(settings.PREPARE_MAX_S), cancellation)
 
 
@@ -169,7 +169,7 @@ def delete(graph: Graph) -> None:
     """Remove a graph and end what is done for it: its preparation, its runs, and the builds that
     nobody else waits for. What was measured of its kernels stays."""
     ledger.drop_runs(graph, "its graph was deleted")
-    builds.drop_of_graph(graph)
+    builds.drop_graph_builds(graph)
     graph.delete()
 
 
@@ -177,10 +177,10 @@ def _record_prepared(
     graph: Graph,
     scheduled: engine.Scheduled,
     wrapper: str,
-    prepared: Sequence[kernels.Prepared],
+    prepared: Sequence[kernels.PreparedNode],
 ) -> None:
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
-    _one_at_a_time()
+    _lock_recording()
     # First: where another worker has the row meanwhile, nothing is written.
     accounted = coverage.coverage_summary(scheduled.schedule.lowered)
     work.finish(graph, State.DONE, accounted=accounted, decisions=decisions, wrapper=wrapper)
@@ -189,10 +189,10 @@ def _record_prepared(
     torch_comparisons.request(graph)
 
 
-def _one_at_a_time() -> None:
+def _lock_recording() -> None:
     """Graphs share kernels and problems: recorded side by side they could wait for each other."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING_LOCK])
 
 
 def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -214,14 +214,14 @@ def _record(
     actor: AbstractBaseUser | None,
 ) -> Graph:
     graph = Graph.objects.create(
-        name=texts.fitted(name, _NAME) or "graph",
+        name=sanitize.storable_text(name, _MAX_NAME) or "graph",
         digest=content["digest"],
-        producer=texts.fitted(content["producer"], 200),
+        producer=sanitize.storable_text(content["producer"], 200),
         file=file,
-        symbols=texts.stored(content["symbols"]),
-        inputs=texts.stored(_inputs(content)),
-        outputs=texts.stored([*content["outputs"], *content.get("constant_outputs", ())]),
-        tensors=texts.stored(content["tensors"]),
+        symbols=sanitize.storable_json(content["symbols"]),
+        inputs=sanitize.storable_json(_inputs(content)),
+        outputs=sanitize.storable_json([*content["outputs"], *content.get("constant_outputs", ())]),
+        tensors=sanitize.storable_json(content["tensors"]),
         targets=list(target_names),
         node_count=len(content["nodes"]),
         imported_by_id=actor.pk if actor is not None else None,
@@ -235,7 +235,7 @@ def _record(
 
 def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
     origin = node["origin"]
-    arguments = texts.stored({"args": node["args"], "kwargs": node["kwargs"]})
+    arguments = sanitize.storable_json({"args": node["args"], "kwargs": node["kwargs"]})
     return GraphNode(
         graph=graph,
         position=position,
@@ -244,12 +244,16 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
         arguments=arguments,
         inputs=list(dict.fromkeys(_references(arguments))),
         outputs=node["outputs"],
-        module_path=texts.fitted(origin["module_path"], 500),
-        module_type=texts.fitted(origin["module_type"], 300),
-        torch_function=texts.fitted(origin["torch_function"], 300),
+        module_path=sanitize.storable_text(origin["module_path"], 500),
+        module_type=sanitize.storable_text(origin["module_type"], 300),
+        torch_function=sanitize.storable_text(origin["torch_function"], 300),
         source=_source(origin["frames"]),
         frames=[
-            dict(zip(("file", "line", "function", "code"), texts.stored(frame), strict=True))
+            dict(
+                zip(
+                    ("file", "line", "function", "code"), sanitize.storable_json(frame), strict=True
+                )
+            )
             for frame in origin["frames"]
         ],
     )
@@ -257,9 +261,9 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
 
 def _source(frames: Sequence[Sequence[Any]]) -> str:
     """The model's own line of a node's frames, as it is searched for; "" without any."""
-    named = [{"file": texts.stored(frame[0]), "line": frame[1]} for frame in frames]
+    named = [{"file": sanitize.storable_json(frame[0]), "line": frame[1]} for frame in frames]
     frame = own_frame(named)
-    return texts.fitted(f"{frame['file']}:{frame['line']}", 500) if frame else ""
+    return sanitize.storable_text(f"{frame['file']}:{frame['line']}", 500) if frame else ""
 
 
 def _references(argument: Any) -> Iterable[str]:

@@ -30,7 +30,7 @@ from scheduler.version import kiln_version
 REPOSITORY = "kiln"
 
 
-def feed(result: BenchmarkResult, measured_at: datetime | None = None) -> None:
+def add_result(result: BenchmarkResult, measured_at: datetime | None = None) -> None:
     """Add a chosen result to its problem's series; again it adds nothing. Part of the transaction
     that records the choice. ``measured_at``: where the row does not say it."""
     if Datum.objects.filter(result=result).exists():
@@ -45,7 +45,7 @@ def feed(result: BenchmarkResult, measured_at: datetime | None = None) -> None:
         revision, source = own_revision(), Source.TUNING
     when = measured_at or result.created_at
     revision = RevisionKey(revision.name, repository=REPOSITORY)
-    own = series.Own(
+    own = series.PointSource(
         problem_id=result.problem_id,
         kernel_id=result.kernel_id,
         build_id=result.build_id,

@@ -13,34 +13,34 @@ from codegen_app.access.oidc import Person, SignInError
 from codegen_app.config.sign_in import Provider
 from codegen_app.models import Identity
 
-_NOT_OF_NAMES = re.compile(r"[^A-Za-z0-9_.@+-]")
+_INVALID_IN_USERNAME = re.compile(r"[^A-Za-z0-9_.@+-]")
 _TRIES = 20
 
 log = logging.getLogger(__name__)
 
 
-def account_of(provider: Provider, person: Person) -> User:
+def get_or_create_account(provider: Provider, person: Person) -> User:
     """The account with this identity; a new one, which may only read, where there is none.
 
     An account of the same name or e-mail address is somebody else's. Raises ``SignInError`` for
     one that is closed.
     """
     with transaction.atomic():
-        user = _known(provider, person) or _made(provider, person)
+        user = _find_account(provider, person) or _create_account(provider, person)
         if not user.is_active:
             raise SignInError("Your account here is closed", counts=True, subject=person.subject)
         _give_groups(user, provider, person)
     return user
 
 
-def _known(provider: Provider, person: Person) -> User | None:
+def _find_account(provider: Provider, person: Person) -> User | None:
     rows = Identity.objects.filter(issuer=provider.issuer, subject=person.subject)
     found = rows.select_related("user").first()
     return found.user if found else None
 
 
-def _made(provider: Provider, person: Person) -> User:
-    names = _names(person)
+def _create_account(provider: Provider, person: Person) -> User:
+    names = _username_candidates(person)
     for name in names:
         try:
             with transaction.atomic():
@@ -51,15 +51,15 @@ def _made(provider: Provider, person: Person) -> User:
                 Identity.objects.create(user=user, **identity)
                 return user
         except IntegrityError:  # somebody took the name just now, or signed in twice at once
-            if known := _known(provider, person):
+            if known := _find_account(provider, person):
                 return known
     raise SignInError(f"No name is free for an account called {names[0]}: ask an administrator")
 
 
-def _names(person: Person) -> list[str]:
+def _username_candidates(person: Person) -> list[str]:
     """Names for the account, the first that is free serves."""
     digest = hashlib.sha256(person.subject.encode()).hexdigest()[:8]
-    own = _NOT_OF_NAMES.sub("", person.username)[:120] or f"user-{digest}"
+    own = _INVALID_IN_USERNAME.sub("", person.username)[:120] or f"user-{digest}"
     return [own, *(f"{own}-{number}" for number in range(2, _TRIES)), f"{own}-{digest}"]
 
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from codegen_app.models import ApiToken, Batch, Source
 from codegen_app.services import series, tokens
-from codegen_app.services.remeasuring import requests
+from codegen_app.services.remeasuring import responses
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
 
@@ -30,15 +30,15 @@ def receive(
     ``tokens.RateError``.
     """
     digest = _digest(body, parameters)
-    if (answer := _answered(token, key, digest)) is not None:
+    if (answer := _previous_answer(token, key, digest)) is not None:
         return answer
     found = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
-    tokens.spend(token, points=len(found.points))
+    tokens.charge_rate(token, points=len(found.points))
     try:
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
             stored = series.store(found.points, Source.API, batch)
-            requests.answer(batch)
+            responses.close_answered(batch)
             batch.answer = {
                 "batch": batch.pk,
                 **asdict(stored),
@@ -46,14 +46,14 @@ def receive(
             }
             batch.save(update_fields=["answer"])
     except IntegrityError:  # the same key arrived twice at once, and the other one was first
-        answer = _answered(token, key, digest)
+        answer = _previous_answer(token, key, digest)
         if answer is None:
             raise
         return answer
     return dict(batch.answer)
 
 
-def _answered(token: ApiToken, key: str, digest: str) -> dict[str, Any] | None:
+def _previous_answer(token: ApiToken, key: str, digest: str) -> dict[str, Any] | None:
     known = Batch.objects.filter(token=token, key=key).first()
     if known is None:
         return None

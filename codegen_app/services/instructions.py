@@ -12,11 +12,11 @@ from codegen_app.services import artifacts
 from scheduler import targets
 from scheduler.isa.reader import reader_of
 
-AT_ONCE = 20  # listings a round: a large one is read in some tenths of a second
-_LONGEST_NAME = 100
+BATCH_SIZE = 20  # listings a round: a large one is read in some tenths of a second
+_MAX_NAME = 100
 
 
-def count_some(at_most: int = AT_ONCE) -> int:
+def count_some(at_most: int = BATCH_SIZE) -> int:
     """Count the instructions of the newest builds whose listings are not counted yet: how many."""
     rows = Build.objects.filter(state=State.DONE, listing__isnull=False, instructions=None)
     found = list(rows.select_related("listing").defer("log").order_by("-pk")[:at_most])
@@ -47,7 +47,7 @@ def _counts(build: Build) -> Counter[str]:
         return Counter()
     listing = reader_of(targets.find(build.target)).parse(text)
     return Counter(
-        instruction.mnemonic[:_LONGEST_NAME]
+        instruction.mnemonic[:_MAX_NAME]
         for function in listing.functions
         for instruction in function.instructions
         if instruction.mnemonic

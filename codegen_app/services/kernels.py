@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
-from codegen_app.services import limits
+from codegen_app.services import problem_work
 from codegen_app.services.engine import Scheduled
 from scheduler.agent.version import generator
 from scheduler.codegen import problem
@@ -21,13 +21,13 @@ from scheduler.ir.operations import END_SUFFIX, LoopBegin, LoopEnd
 
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
 # wants to try, and pages show these.
-RECORDED = 8
+MAX_RECORDED = 8
 _BATCH = 500  # rows written at once
-_NODES = 50  # nodes whose kernels are written at once: sources are long
+_NODE_BATCH = 50  # nodes whose kernels are written at once: sources are long
 
 
 @dataclass(frozen=True)
-class Offer:
+class NodeCandidates:
     """What can serve a node: the recorded kernels with its calls, and how many there are of them
     all, whose one source serves every target. ``legal`` counts the configurations that can serve
     each target by itself, ``rejected`` has the others with the targets that each is rejected for.
@@ -41,43 +41,49 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedNode:
     """A scheduled node with its problem and offer, both None where there is no kernel."""
 
     node: SchedulerNode
     problem: problem.Problem | None
-    offer: Offer | None
+    offer: NodeCandidates | None
 
 
-def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[Prepared]:
+def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[PreparedNode]:
     """Every node with its problem and candidates, and what of its configurations is legal on each
     of these targets. This is the long part: nothing is written.
 
     Nodes of one problem are offered the same; its configurations are tried for the first alone.
     """
-    offers: dict[str, Offer] = {}
-    alone = {target: scheduled.alone(target) for target in targets}
-    prepared: list[Prepared] = []
+    offers: dict[str, NodeCandidates] = {}
+    alone = {target: scheduled.scheduling_for(target) for target in targets}
+    prepared: list[PreparedNode] = []
     for node in scheduled.schedule.nodes:
         if not node.kind.has_kernel:
-            prepared.append(Prepared(node, None, None))
+            prepared.append(PreparedNode(node, None, None))
             continue
         found = problem.problem_of(node, scheduled.schedule.lowered)
         known = offers.get(found.digest)
-        offer = _offer(node, scheduled, alone) if known is None else _again(node, known, scheduled)
+        offer = (
+            _node_candidates(node, scheduled, alone)
+            if known is None
+            else _reuse_candidates(node, known, scheduled)
+        )
         offers[found.digest] = offer
-        prepared.append(Prepared(node, found, offer))
+        prepared.append(PreparedNode(node, found, offer))
     return prepared
 
 
-def _offer(node: SchedulerNode, scheduled: Scheduled, alone: Mapping[str, BaseScheduling]) -> Offer:
+def _node_candidates(
+    node: SchedulerNode, scheduled: Scheduled, alone: Mapping[str, BaseScheduling]
+) -> NodeCandidates:
     """The default first, then others spread over what the engine offers; equal sources once."""
     default = scheduled.backend.default(node)
     offered = scheduled.backend.candidates(node)
     others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
-    callers = (default, *spread(others, RECORDED - 1).values())
+    callers = (default, *spread(others, MAX_RECORDED - 1).values())
     legality = {target: backend.legality(node) for target, backend in alone.items()}
-    return Offer(
+    return NodeCandidates(
         callers,
         tuple(caller.kernel.config for caller in callers),
         len(others) + 1,
@@ -96,14 +102,16 @@ def _rejected_lines(rejected: Mapping[str, Sequence[RejectedConfig]]) -> list[di
     return list(lines.values())
 
 
-def _again(node: SchedulerNode, known: Offer, scheduled: Scheduled) -> Offer:
+def _reuse_candidates(
+    node: SchedulerNode, known: NodeCandidates, scheduled: Scheduled
+) -> NodeCandidates:
     """The same kernels for another node of the problem, with its calls."""
     template = scheduled.backend.template(node)
     callers = tuple(template.generate(dict(config)) for config in known.configs)
     return replace(known, callers=callers)
 
 
-def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepared]) -> None:
+def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]) -> None:
     """Write a graph's template nodes with their candidates. Part of ``graphs.prepare``."""
     problems = _problems(graph, scheduled, prepared)
     rows = TemplateNode.objects.bulk_create(
@@ -123,12 +131,12 @@ def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepa
     )
     pairs = list(zip(rows, prepared, strict=True))
     kernels: dict[str, int] = {}
-    for start in range(0, len(pairs), _NODES):
-        _record_candidates(pairs[start : start + _NODES], scheduled, kernels)
+    for start in range(0, len(pairs), _NODE_BATCH):
+        _record_candidates(pairs[start : start + _NODE_BATCH], scheduled, kernels)
 
 
 def _problems(
-    graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepared]
+    graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]
 ) -> Mapping[str, Problem]:
     """The rows of the problems by digest, each with its work at the graph's own sizes."""
     first = {one.problem.digest: one for one in reversed(prepared) if one.problem is not None}
@@ -147,14 +155,16 @@ def _problems(
         rows |= {row.digest: row for row in Problem.objects.filter(digest__in=digests)}
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     lowered = scheduled.schedule.lowered
-    limits.record_all([(rows[digest], one.node) for digest, one in first.items()], lowered, hints)
+    problem_work.record_all(
+        [(rows[digest], one.node) for digest, one in first.items()], lowered, hints
+    )
     return rows
 
 
 def _node(
     graph: Graph,
     position: int,
-    one: Prepared,
+    one: PreparedNode,
     scheduled: Scheduled,
     problems: Mapping[str, Problem],
 ) -> TemplateNode:
@@ -203,7 +213,9 @@ def _loop_line(mark: LoopBegin, schedule: Schedule) -> str:
 
 
 def _record_candidates(
-    pairs: Sequence[tuple[TemplateNode, Prepared]], scheduled: Scheduled, kernels: dict[str, int]
+    pairs: Sequence[tuple[TemplateNode, PreparedNode]],
+    scheduled: Scheduled,
+    kernels: dict[str, int],
 ) -> None:
     """The candidates of some nodes. ``kernels`` are the rows known so far, by name."""
     backend = scheduled.backend
@@ -248,7 +260,7 @@ def record_candidate(
             KernelUse(
                 kernel=kernel,
                 template_node=row,
-                position=RECORDED + position,
+                position=MAX_RECORDED + position,
                 description=caller.description[:300],
                 call=_call(caller.call),
                 metadata_comment=comment(node, caller.name),

@@ -21,16 +21,16 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import audit, queue, waiting, work
+from codegen_app.services import audit, backlog, queue, work
 from scheduler.errors import Stage
 from scheduler.targets.modelled import DEVICE_PREFIX
 
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
-def served_by(run: TuningRun) -> str:
+def queue_target(run: TuningRun) -> str:
     """The architecture whose workers do a run, or ``waiting.MODELLED``."""
-    return waiting.MODELLED if run.is_modelled else run.target
+    return backlog.MODELLED if run.is_modelled else run.target
 
 
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
@@ -46,7 +46,7 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
     )
     modelled = Q(run__device__startswith=DEVICE_PREFIX)
     return ready.filter(
-        modelled if target == waiting.MODELLED else Q(run__target=target) & ~modelled
+        modelled if target == backlog.MODELLED else Q(run__target=target) & ~modelled
     )
 
 
@@ -67,7 +67,7 @@ def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first:
     )
 
 
-def build_is_over(build: Build) -> None:
+def on_build_finished(build: Build) -> None:
     """Carry a build's outcome on; part of the transaction that closes it.
 
     Candidates of a build without a result are rejected with the build's own words; tasks that
@@ -81,7 +81,7 @@ def build_is_over(build: Build) -> None:
             detail=unbuilt.log or unbuilt.detail,
             finished_at=Now(),
         )
-    for target in (build.target, waiting.MODELLED):
+    for target in (build.target, backlog.MODELLED):
         if ready_tasks(target).filter(candidates__build=build).exists():
             queue.notify(queue.Kind.MEASURE, target=target)
 
@@ -95,11 +95,11 @@ def close_run(run_id: int) -> None:
         state__in=OPEN_STATES,
     )
     if over.exists():
-        state, reason = _outcome(run_id)
+        state, reason = _run_outcome(run_id)
         over.update(state=state, reason=reason[:500], finished_at=Now())
 
 
-def _outcome(run_id: int) -> tuple[State, str]:
+def _run_outcome(run_id: int) -> tuple[State, str]:
     """What a run whose tasks are over comes to; done without a word is one that has it all."""
     tasks = TuningTask.objects.filter(run=run_id).order_by("pk")
     measured = Exists(Candidate.objects.filter(task=OuterRef("pk"), state=State.DONE))
@@ -159,7 +159,7 @@ def reconcile() -> None:
     left = {"state": State.QUARANTINED, "candidates__state__in": OPEN_STATES}
     for build in Build.objects.filter(**left).distinct():
         with transaction.atomic():
-            build_is_over(build)
+            on_build_finished(build)
     for task in TuningTask.objects.filter(**left).distinct():
         _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
     # Also runs that were asked for just when their graph was rejected.

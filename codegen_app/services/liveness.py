@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from codegen_app.services import (
+    backlog,
     builds,
     controls,
     ledger,
     torch_comparisons,
     tracking,
-    waiting,
     work,
 )
 from codegen_app.services.queue import Kind, queue_name
-from codegen_app.services.remeasuring import doing as remeasuring
+from codegen_app.services.remeasuring import jobs as remeasuring
 
 # Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
 STUCK_AFTER = timedelta(seconds=60)
@@ -30,7 +30,7 @@ class Progress:
     busy: bool
 
 
-class Watch:
+class StallDetector:
     """Sees a worker that is idle beside work for it. Times are seconds of a monotonic clock."""
 
     def __init__(self, queues: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class Watch:
         """Whether work of its queues has waited all the time while it took none."""
         idle = not progress.busy and progress.received == self._received
         self._received = progress.received
-        if not idle or not any(waits_for(one) for one in self._queues if controls.may_take(one)):
+        if not idle or not any(has_work(one) for one in self._queues if controls.may_take(one)):
             self._idle_since = None
             return False
         if self._idle_since is None:
@@ -54,22 +54,26 @@ class Watch:
         self._idle_since = None
 
 
-def waits_for(queue: str) -> bool:
+def has_work(queue: str) -> bool:
     """Whether something waits that a worker of that queue on this host could begin now."""
     if queue == queue_name(Kind.DETECT):
-        return tracking.waits()
-    return any(rows.exists() for rows in _rows(queue))
+        return tracking.has_pending()
+    return any(rows.exists() for rows in _local_rows(queue))
 
 
-def _rows(queue: str) -> tuple[waiting.Rows, ...]:
-    """As ``waiting.py`` has them for everybody, of those that need something of a host what this
+def _local_rows(queue: str) -> tuple[backlog.Rows, ...]:
+    """As ``backlog.py`` has them for everybody, of those that need something of a host what this
     one has."""
     if queue == queue_name(Kind.PREPARE):
-        return *waiting.without_torch(), work.due(torch_comparisons.waiting())
+        return *backlog.prepare_backlog_without_torch(), work.due_rows(
+            torch_comparisons.queued_comparisons()
+        )
     if queue == queue_name(Kind.COMPILE):
-        return work.due(builds.for_this_host()), *waiting.beside_builds()
+        return work.due_rows(builds.local_builds()), *backlog.compile_backlog_without_builds()
     prefix = queue_name(Kind.MEASURE, "")
     if queue.startswith(prefix):
         target = queue.removeprefix(prefix)
-        return work.due(ledger.ready_tasks(target)), work.due(remeasuring.waiting(target))
+        return work.due_rows(ledger.ready_tasks(target)), work.due_rows(
+            remeasuring.queued_remeasurements(target)
+        )
     return ()

@@ -33,7 +33,7 @@ from codegen_app.models import (
     TuningTask,
     Worker,
 )
-from codegen_app.services import detection, ledger, waiting, work
+from codegen_app.services import backlog, detection, ledger, work
 from codegen_app.services.queue import Kind, queue_name
 from scheduler.text import one_line
 
@@ -61,13 +61,13 @@ class _Rows(Collector):
             labels=["part"],
         )  # fmt: skip
         for name, part in PARTS.items():
-            families = _limited(name, part)
+            families = _run_limited(name, part)
             ok.add_metric([name], float(families is not None))
             yield from families or ()
         yield ok
 
 
-def _limited(name: str, part: Callable[[], Families]) -> list[GaugeMetricFamily] | None:
+def _run_limited(name: str, part: Callable[[], Families]) -> list[GaugeMetricFamily] | None:
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
@@ -101,28 +101,33 @@ Waiting = tuple[int, datetime | None]
 
 def _waiting() -> Iterator[tuple[str, list[Waiting]]]:
     """How much waits of each kind of rows, and since when, by the queue."""
-    yield queue_name(Kind.PREPARE), [_since(rows) for rows in waiting.to_prepare()]
-    yield queue_name(Kind.COMPILE), [_since(rows) for rows in waiting.to_compile()]
-    yield queue_name(Kind.DETECT), [_since(detection.unchecked(), "unchecked_from", aged=False)]
-    yield queue_name(Kind.NOTIFY), [_since(rows) for rows in waiting.to_notify()]
-    again = work.due(Remeasurement.objects.all()).order_by()
+    yield queue_name(Kind.PREPARE), [_oldest(rows) for rows in backlog.prepare_backlog()]
+    yield queue_name(Kind.COMPILE), [_oldest(rows) for rows in backlog.compile_backlog()]
+    yield (
+        queue_name(Kind.DETECT),
+        [_oldest(detection.unchecked_series(), "unchecked_from", aged=False)],
+    )
+    yield queue_name(Kind.NOTIFY), [_oldest(rows) for rows in backlog.notify_backlog()]
+    again = work.due_rows(Remeasurement.objects.all()).order_by()
     for target in sorted(_targets()):
         rows = ledger.ready_tasks(target).order_by()
         own = again.filter(series__target=target)
-        yield queue_name(Kind.MEASURE, target), [_since(work.due(rows)), _since(own)]
+        yield queue_name(Kind.MEASURE, target), [_oldest(work.due_rows(rows)), _oldest(own)]
 
 
 def _targets() -> set[str]:
     """Architectures that something waits for to be measured on, or a live worker serves."""
     open_tasks = TuningTask.objects.filter(state=State.QUEUED).order_by()
-    found = set(open_tasks.values_list(waiting.MEASURED_ON, flat=True).distinct())
+    found = set(open_tasks.values_list(backlog.MEASURED_ON, flat=True).distinct())
     again = Remeasurement.objects.filter(state=State.QUEUED).order_by()
     found |= set(again.values_list("series__target", flat=True).distinct())
     prefix = queue_name(Kind.MEASURE, "")
-    return found | {queue.removeprefix(prefix) for queue in _served() if queue.startswith(prefix)}
+    return found | {
+        queue.removeprefix(prefix) for queue in _served_queues() if queue.startswith(prefix)
+    }
 
 
-def _since(rows: QuerySet, field: str = "created_at", *, aged: bool = True) -> Waiting:  # type: ignore[type-arg]
+def _oldest(rows: QuerySet, field: str = "created_at", *, aged: bool = True) -> Waiting:  # type: ignore[type-arg]
     """How many rows, and the earliest moment of them; None where the field says nothing of age."""
     if not aged:
         return rows.order_by().count(), None
@@ -134,12 +139,12 @@ def _workers() -> Families:
     alive = GaugeMetricFamily(
         "kiln_workers_alive", "Workers that gave a sign of life lately, by queue", labels=["queue"]
     )
-    for queue, count in sorted(_served().items()):
+    for queue, count in sorted(_served_queues().items()):
         alive.add_metric([queue], count)
     return (alive,)
 
 
-def _served() -> Counter[str]:
+def _served_queues() -> Counter[str]:
     rows = Worker.objects.only("queues", "seen_at", "stopped_at").filter(stopped_at=None)
     return Counter(queue for row in rows if row.is_alive for queue in row.queues)
 

@@ -10,20 +10,20 @@ from django.db import IntegrityError, transaction
 
 from codegen_app.models import OPEN_STATES, Graph, KernelUse, Packing, State
 from codegen_app.services import artifacts, audit, bundles, queue, work
-from codegen_app.services.bundles import Requested
-from codegen_app.services.stopping import Stoppable
+from codegen_app.services.bundles import BundleRequest
+from codegen_app.services.interrupt import Interruptible
 from scheduler.codegen import bundle_paths
 from scheduler.errors import MachineError, Stage, UserError
 
-MOST_OPEN = 5  # that wait or are packed for one person
+MAX_OPEN = 5  # that wait or are packed for one person
 
 
-def of(requested: Requested) -> Packing | None:
+def find_packing(requested: BundleRequest) -> Packing | None:
     """The packing of just that, whatever became of it; None where nobody asked for it."""
     return Packing.objects.select_related("file").filter(key=requested.key).first()
 
 
-def ask(requested: Requested, actor: AbstractBaseUser) -> Packing:
+def request_packing(requested: BundleRequest, actor: AbstractBaseUser) -> Packing:
     """The packing of that: the one that is there, or a new one; done again where it failed, was
     cancelled, or its file was lost.
 
@@ -41,29 +41,29 @@ def ask(requested: Requested, actor: AbstractBaseUser) -> Packing:
                 "requested_by_id": actor.pk,
             },
         )
-        if not is_new and not _again(row, actor):
+        if not is_new and not _requeue(row, actor):
             return row
         mine = Packing.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
-        if mine.count() > MOST_OPEN:
-            raise UserError(f"{MOST_OPEN} bundles are being packed for you: wait for one, please")
+        if mine.count() > MAX_OPEN:
+            raise UserError(f"{MAX_OPEN} bundles are being packed for you: wait for one, please")
         audit.record(actor, "pack", row)
         queue.notify(queue.Kind.PREPARE)  # whose workers pack
     row.refresh_from_db()
     return row
 
 
-def _again(row: Packing, actor: AbstractBaseUser) -> bool:
+def _requeue(row: Packing, actor: AbstractBaseUser) -> bool:
     """Queue a packing that is over without a file; False where it is open, or has one."""
     if row.is_open or row.state == State.DONE:
         return False
     return bool(
         Packing.objects.filter(pk=row.pk, state=row.state).update(
-            **work.QUEUED_AGAIN, packed=0, file=None, requested_by_id=actor.pk
+            **work.REQUEUED_FIELDS, packed=0, file=None, requested_by_id=actor.pk
         )
     )
 
 
-def folder(row: Packing) -> str:
+def folder_name(row: Packing) -> str:
     """What the file, and the one folder in it, is called."""
     if row.use is not None:
         return bundle_paths.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
@@ -76,7 +76,7 @@ def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUse
     return bool(mine or getattr(person, "is_staff", False))
 
 
-def lose(row: Packing) -> None:
+def mark_missing(row: Packing) -> None:
     """The storage has lost its file, or damaged it: it can be asked for again."""
     reason = "the storage lost it, or damaged it: ask for it again"
     Packing.objects.filter(pk=row.pk, state=State.DONE).update(
@@ -100,12 +100,12 @@ def pack(row: Packing) -> None:
     One that cannot be made is rejected with one line. Raises ``work.LeaseLostError`` where it was
     cancelled or given to another worker.
     """
-    computing, done = Stoppable(), _Done()
+    computing, done = Interruptible(), _Progress()
     with work.heartbeat(row, computing.stop, done.fields) as lease_lost:
         try:
             with computing:
-                requested = _requested(row)
-            _take_key(row, requested)
+                requested = _bundle_request(row)
+            _update_key(row, requested)
             with tempfile.TemporaryFile(suffix=".zip") as out:
                 with computing:
                     bundles.write(requested, out, done.tell)
@@ -120,14 +120,16 @@ def pack(row: Packing) -> None:
         work.finish(row, State.DONE, file=stored, targets=list(requested.targets), **done.fields())
 
 
-def _requested(row: Packing) -> Requested:
+def _bundle_request(row: Packing) -> BundleRequest:
     if row.use_id is not None:
         uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
-        return bundles.of_kernel(uses.get(pk=row.use_id))
-    return bundles.of_graph(Graph.objects.select_related("file").get(pk=row.graph_id), row.times)
+        return bundles.kernel_bundle(uses.get(pk=row.use_id))
+    return bundles.graph_bundle(
+        Graph.objects.select_related("file").get(pk=row.graph_id), row.times
+    )
 
 
-def _take_key(row: Packing, requested: Requested) -> None:
+def _update_key(row: Packing, requested: BundleRequest) -> None:
     """What serves may have changed since it was asked for: it is packed as it is now."""
     if requested.key == row.key:
         return
@@ -140,7 +142,7 @@ def _take_key(row: Packing, requested: Requested) -> None:
         raise work.LeaseLostError(f"{row} is held by another worker")
 
 
-class _Done:
+class _Progress:
     """How far it is, as the heartbeat writes it."""
 
     def __init__(self) -> None:

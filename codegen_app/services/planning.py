@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from codegen_app.config.context import about
+from codegen_app.config.context import row_context
 from codegen_app.models import (
     OPEN_STATES,
     Build,
@@ -26,15 +26,15 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import builds, ledger, outcomes, queue, sampling, tuning
-from codegen_app.services.alone import Alone, alone
+from codegen_app.services import builds, candidate_results, ledger, queue, sampling, tuning
+from codegen_app.services.advisory_lock import LockClass, try_lock
 from codegen_app.services.faults import fault_of
-from codegen_app.services.sampling import Requested, Sample
+from codegen_app.services.sampling import CandidateSample, RunBuilds
 from scheduler import targets
-from scheduler.build.recipe import can_build as can_build
+from scheduler.build.recipe import can_build
 from scheduler.errors import MachineError, UserError
 
-_AT_ONCE = 20  # nodes of a transaction
+_BATCH_SIZE = 20  # nodes of a transaction
 
 log = logging.getLogger(__name__)
 
@@ -52,9 +52,9 @@ def plan_waiting(graph: Graph | None = None) -> int:
         waiting = waiting.filter(graph=graph)
     planned = 0
     for pk in list(waiting.order_by("-priority", "pk").values_list("pk", flat=True)):
-        with alone(Alone.PLAN, pk) as mine:
+        with try_lock(LockClass.PLAN, pk) as mine:
             if mine:
-                with about(run_id=pk):
+                with row_context(run_id=pk):
                     planned += _attempt(pk)
     return planned
 
@@ -83,8 +83,8 @@ def plan(pk: int) -> bool:
     """
     run = TuningRun.objects.select_related("graph").get(pk=pk)
     first_nodes = _first_nodes(run)
-    for start in range(0, len(first_nodes), _AT_ONCE):
-        samples = _samples(run, first_nodes[start : start + _AT_ONCE])
+    for start in range(0, len(first_nodes), _BATCH_SIZE):
+        samples = _samples(run, first_nodes[start : start + _BATCH_SIZE])
         if not _plan_part(run, first_nodes, start, samples):
             return False
     with transaction.atomic():
@@ -92,7 +92,7 @@ def plan(pk: int) -> bool:
             return False
         TuningRun.objects.filter(pk=pk).update(planned_at=Now())
         ledger.close_run(pk)  # where there was nothing to measure
-        queue.notify(queue.Kind.MEASURE, target=ledger.served_by(run))
+        queue.notify(queue.Kind.MEASURE, target=ledger.queue_target(run))
     return True
 
 
@@ -102,14 +102,14 @@ def _lock(run: TuningRun) -> bool:
     return rows.filter(pk=run.pk, state__in=OPEN_STATES).exists()
 
 
-def _samples(run: TuningRun, part: Sequence[tuple[int, int, str]]) -> dict[int, Sample]:
+def _samples(run: TuningRun, part: Sequence[tuple[int, int, str]]) -> dict[int, CandidateSample]:
     """What the run tries of these nodes, before anything is written; a search asks by itself."""
     if run.has_budget:
         return {}
     made = TuningTask.objects.filter(run=run).values("problem")
     nodes = TemplateNode.objects.filter(pk__in=[pk for pk, _, _ in part]).exclude(problem__in=made)
     # What has no kernel recorded has no default: there is nothing to make.
-    return sampling.samples(
+    return sampling.sample_candidates(
         run, nodes.filter(Exists(KernelUse.objects.filter(template_node=OuterRef("pk"))))
     )
 
@@ -119,21 +119,21 @@ def _plan_part(
     run: TuningRun,
     first_nodes: Sequence[tuple[int, int, str]],
     start: int,
-    samples: Mapping[int, Sample],
+    samples: Mapping[int, CandidateSample],
 ) -> bool:
     if not _lock(run):
         return False
     made = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
-    part = [one for one in first_nodes[start : start + _AT_ONCE] if one[1] not in made]
+    part = [one for one in first_nodes[start : start + _BATCH_SIZE] if one[1] not in made]
     nodes = TemplateNode.objects.select_related("problem").in_bulk([pk for pk, _, _ in part])
     # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
     if run.has_budget:
         tried = _defaults(nodes.values(), run.target)
     else:
-        tried = sampling.recorded(run, nodes, samples)
+        tried = sampling.record_kernels(run, nodes, samples)
     kernels = [kernel for of_node in tried.values() for _, kernel in of_node]
     defaults = [kernel for of_node in tried.values() for _, kernel in of_node[:1]]
-    requested = Requested(run, kernels, defaults)
+    requested = RunBuilds(run, kernels, defaults)
     if samples:
         sampling.record_limits(run, [nodes[pk] for pk in samples if pk in nodes])
     for pk, problem, kind in part:
@@ -143,7 +143,7 @@ def _plan_part(
             problem_id=problem,
             template_node=nodes[pk],
             priority=tuning.PARTS * run.priority + _priority(kind, is_first=is_first),
-            **(outcomes.fields_of_call(sample.call) if sample and sample.call else {}),
+            **(candidate_results.call_fields(sample.call) if sample and sample.call else {}),
         )
         Candidate.objects.bulk_create(
             Candidate(
@@ -157,7 +157,7 @@ def _plan_part(
         )
         if sample is not None:
             ledger.add_rejected(task, sample.rejected, first=sample.offered)
-    _carry_on_finished(requested.builds)
+    _apply_finished_builds(requested.builds)
     return True
 
 
@@ -179,11 +179,11 @@ def _first_nodes(run: TuningRun) -> list[tuple[int, int, str]]:
     return list(first.values())
 
 
-def _carry_on_finished(built: Iterable[Build]) -> None:
+def _apply_finished_builds(built: Iterable[Build]) -> None:
     """Builds that were over before the run began have nobody else to carry their outcome on."""
     for build in built:
         if build.state not in OPEN_STATES and build.state != State.DONE:
-            ledger.build_is_over(build)
+            ledger.on_build_finished(build)
 
 
 def _defaults(

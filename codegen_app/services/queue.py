@@ -16,11 +16,11 @@ from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
 from codegen_app.models import Remeasurement, TuningTask
-from codegen_app.services import waiting, work
+from codegen_app.services import backlog, work
 
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
 _STALE_AFTER_S = 30
-_SEND_AGAIN = 1  # after the broker was started anew the first use of a connection fails
+_SEND_RETRIES = 1  # after the broker was started anew the first use of a connection fails
 
 log = logging.getLogger(__name__)
 
@@ -48,20 +48,20 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
     transaction.on_commit(lambda: _send(kind, queue, arguments, messages))
 
 
-def notify_of_waiting() -> None:
+def notify_workers() -> None:
     """Wake workers for whatever is due in the rows."""
     announced = {
-        Kind.PREPARE: waiting.to_prepare(),
-        Kind.COMPILE: waiting.to_compile(),
-        Kind.NOTIFY: waiting.to_notify(),
+        Kind.PREPARE: backlog.prepare_backlog(),
+        Kind.COMPILE: backlog.compile_backlog(),
+        Kind.NOTIFY: backlog.notify_backlog(),
     }
     for kind, rows in announced.items():
         if count := sum(each.count() for each in rows):
             notify(kind, count)
-    tasks = work.due(TuningTask.objects.all()).order_by()
-    again = work.due(Remeasurement.objects.all()).order_by()
+    tasks = work.due_rows(TuningTask.objects.all()).order_by()
+    again = work.due_rows(Remeasurement.objects.all()).order_by()
     for target in {
-        *tasks.values_list(waiting.MEASURED_ON, flat=True).distinct(),
+        *tasks.values_list(backlog.MEASURED_ON, flat=True).distinct(),
         *again.values_list("series__target", flat=True).distinct(),
     }:
         notify(Kind.MEASURE, target=target)
@@ -73,7 +73,7 @@ def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> N
     try:
         with app.producer_or_acquire() as producer:
             fill = producer.connection.ensure(
-                producer, _fill, max_retries=_SEND_AGAIN, interval_start=0
+                producer, _fill, max_retries=_SEND_RETRIES, interval_start=0
             )
             fill(producer, kind, queue, arguments, messages)
     except OperationalError as error:

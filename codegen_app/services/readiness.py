@@ -23,13 +23,13 @@ from django.db.migrations.loader import MigrationLoader
 
 from codegen_app.broker import transport
 from codegen_app.config.celery import app
-from codegen_app.config.secrecy import without_password
+from codegen_app.config.redaction import redact_urls
 from scheduler.text import one_line
 
 OK = "ok"
 LIMIT_S = 2.0  # of all of them, which are asked at the same time
 FRESH_S = 1.0  # an answer is given again for so long
-_OF_STORAGE = "readiness"  # a name that is only asked for
+_STORAGE_PROBE = "readiness"  # a name that is only asked for
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Check:
         except NotReadyError as error:
             answer.set_result(str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, that is the answer
-            log.warning("%s: %s", self.name, one_line(without_password(str(error))))
+            log.warning("%s: %s", self.name, one_line(redact_urls(str(error))))
             answer.set_result(self._failed)
         else:
             answer.set_result(OK)
@@ -79,29 +79,29 @@ class Check:
 def checks() -> tuple[Check, ...]:
     """What this installation needs; a broker of its own where the database is none."""
     own = settings.CELERY_BROKER_URL.startswith(f"{transport.SCHEME}:")
-    return _ALWAYS if own else (*_ALWAYS, _BROKER)
+    return _REQUIRED if own else (*_REQUIRED, _BROKER)
 
 
-def look(limit_s: float = LIMIT_S) -> dict[str, str]:
+def run_checks(limit_s: float = LIMIT_S) -> dict[str, str]:
     """Each check by its name: "ok", or one line on what is missing, after ``limit_s`` at most."""
     deadline = time.monotonic() + limit_s
     begun = [(one.name, one.begin()) for one in checks()]
-    return {name: _by(deadline, answer, limit_s) for name, answer in begun}
+    return {name: _await_answer(deadline, answer, limit_s) for name, answer in begun}
 
 
 def database(limit_s: float = LIMIT_S) -> str:
     """The same of the database alone."""
-    return _by(time.monotonic() + limit_s, _DATABASE.begin(), limit_s)
+    return _await_answer(time.monotonic() + limit_s, _DATABASE.begin(), limit_s)
 
 
-def _by(deadline: float, answer: Future[str], limit_s: float) -> str:
+def _await_answer(deadline: float, answer: Future[str], limit_s: float) -> str:
     try:
         return answer.result(max(0.0, deadline - time.monotonic()))
     except TooLateError:
         return f"no answer within {limit_s:g} s"
 
 
-def _connected() -> psycopg.Connection[tuple[str, str]]:
+def _connect() -> psycopg.Connection[tuple[str, str]]:
     """A connection for this alone: Django's have longer limits, and one that hangs is not noticed
     by them for minutes."""
     return psycopg.connect(
@@ -114,44 +114,44 @@ def _connected() -> psycopg.Connection[tuple[str, str]]:
     )
 
 
-def _ask_database() -> None:
-    with _connected() as connection:
+def _check_database() -> None:
+    with _connect() as connection:
         connection.execute("SELECT 1")
 
 
-def _ask_migrations() -> None:
-    with _connected() as connection:
+def _check_migrations() -> None:
+    with _connect() as connection:
         try:
             applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
         except psycopg.errors.UndefinedTable:
             applied = set()
-    missing = sorted(_of_this_code() - applied)
+    missing = sorted(_code_migrations() - applied)
     if missing:
         first = ".".join(missing[0])
         raise NotReadyError(f"{len(missing)} not applied, first {first}: run kiln manage migrate")
 
 
 @lru_cache(maxsize=1)
-def _of_this_code() -> frozenset[tuple[str, str]]:
+def _code_migrations() -> frozenset[tuple[str, str]]:
     """Application and name of each; those that stand for others are applied with them."""
     found = MigrationLoader(None).disk_migrations
     return frozenset(key for key, migration in found.items() if not migration.replaces)
 
 
-def _ask_artifacts() -> None:
+def _check_artifacts() -> None:
     if isinstance(default_storage, FileSystemStorage):
         folder = Path(default_storage.location)
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_OF_STORAGE}-") as file:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_STORAGE_PROBE}-") as file:
             file.write(bytes(4096))
             file.flush()
     elif ask := getattr(default_storage, "ask", None):  # a bucket, which 404 says nothing of
         ask()
     else:
-        default_storage.exists(_OF_STORAGE)  # somebody else's is not written to each second
+        default_storage.exists(_STORAGE_PROBE)  # somebody else's is not written to each second
 
 
-def _ask_broker() -> None:
+def _check_broker() -> None:
     with app.connection_for_write(
         connect_timeout=LIMIT_S,
         transport_options={"socket_connect_timeout": LIMIT_S, "socket_timeout": LIMIT_S},
@@ -160,8 +160,8 @@ def _ask_broker() -> None:
         connection.default_channel  # noqa: B018 - Redis is first asked for here
 
 
-_DATABASE = Check("database", _ask_database, "does not answer")
-_MIGRATIONS = Check("migrations", _ask_migrations, "cannot be read: the database does not answer")
-_ARTIFACTS = Check("artifacts", _ask_artifacts, "cannot be written, or not be reached")
-_BROKER = Check("broker", _ask_broker, "does not answer")
-_ALWAYS = (_DATABASE, _MIGRATIONS, _ARTIFACTS)
+_DATABASE = Check("database", _check_database, "does not answer")
+_MIGRATIONS = Check("migrations", _check_migrations, "cannot be read: the database does not answer")
+_ARTIFACTS = Check("artifacts", _check_artifacts, "cannot be written, or not be reached")
+_BROKER = Check("broker", _check_broker, "does not answer")
+_REQUIRED = (_DATABASE, _MIGRATIONS, _ARTIFACTS)

@@ -19,7 +19,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import MachineError, Rejected, Stage, UserError
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 # A build that no other worker took by then is done here, beside the measurements.
 _ALONE_AFTER_S = 1.0
 
@@ -56,7 +56,7 @@ class RemoteBuilds:
         except UserError as error:  # no compiler here is for sources of that kind
             future.set_result(Rejected(Stage.COMPILE, str(error)))
             return future
-        if build.state not in OPEN_STATES and (there := _built_or_asked(build, cached=True)):
+        if build.state not in OPEN_STATES and (there := _result_or_request(build, cached=True)):
             future.set_result(there)
             return future
         with self._lock:
@@ -77,7 +77,7 @@ class RemoteBuilds:
 
     def _run(self, step: Callable[[], None]) -> None:
         try:
-            while not self._over.wait(_LOOK_S):
+            while not self._over.wait(_POLL_S):
                 try:
                     step()
                 except (InterfaceError, OperationalError) as error:  # the database restarts
@@ -91,7 +91,7 @@ class RemoteBuilds:
             waiting = list(self._waiting)
         over = Build.objects.filter(pk__in=waiting).exclude(state__in=OPEN_STATES)
         for build in over.select_related("library"):
-            result = _built_or_asked(build, cached=False)
+            result = _result_or_request(build, cached=False)
             if result is None:
                 continue
             with self._lock:
@@ -105,22 +105,23 @@ class RemoteBuilds:
             waiting = [pk for pk in self._waiting if self._since[pk] < late]
         if not waiting:
             return
-        mine = builds.for_this_host().filter(pk__in=waiting)
+        mine = builds.local_builds().filter(pk__in=waiting)
         if (build := work.claim_next(mine, work.worker_name())) is not None:
             work.attempt(build, builds.run_build)
 
 
-def _built_or_asked(build: Build, *, cached: bool) -> Built | Rejected | None:
-    """As ``built``; None where the storage has no library any more: it is asked for again."""
+def _result_or_request(build: Build, *, cached: bool) -> Built | Rejected | None:
+    """As ``build_result``; None where the storage has no library any more: it is asked for
+    again."""
     try:
-        return built(build, cached=cached)
+        return build_result(build, cached=cached)
     except FileNotFoundError as error:
         log.warning("build %s is done again: %s", build.pk, error)
-        builds.queue_again(build)
+        builds.requeue(build)
         return None
 
 
-def built(build: Build, *, cached: bool) -> Built | Rejected:
+def build_result(build: Build, *, cached: bool) -> Built | Rejected:
     """What the engine knows of a build that is over, its library on this host.
 
     Raises ``FileNotFoundError`` where the storage has none, or a damaged one.

@@ -86,8 +86,8 @@ class _Run:
             state=run.state,
             reason=run.reason,
             note=run.note,
-            started_at=_text(self._since),
-            finished_at=_text(self._over),
+            started_at=_iso(self._since),
+            finished_at=_iso(self._over),
             devices=tuple(self._devices),
             compilers=tuple(self._compilers),
             tasks=tasks,
@@ -174,8 +174,8 @@ def _origin(run: TuningRun, over: datetime) -> Origin:
     """Of an imported run what its file said; else of this installation."""
     imported = getattr(run, "imported", None)
     if imported is None:
-        return Origin(kiln_version(), kiln_commit(), _text(over), "")
-    date = _text(imported.measured_at)
+        return Origin(kiln_version(), kiln_commit(), _iso(over), "")
+    date = _iso(imported.measured_at)
     return Origin(imported.version, imported.commit, date, imported.host)
 
 
@@ -208,5 +208,5 @@ def _index(known: list[T], one: T) -> int:
     return known.index(one)
 
 
-def _text(moment: datetime) -> str:
+def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()

@@ -25,7 +25,7 @@ from scheduler.results.model import (
 )
 from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
 
-Past = Sequence[tuple[int, RunRecord]]
+RecordedRuns = Sequence[tuple[int, RunRecord]]
 
 
 @dataclass
@@ -38,32 +38,32 @@ class _Kernel:
     points: list[Point] = field(default_factory=list)
 
 
-def store(past: Past, texts: Mapping[str, KernelText], what: str) -> int:
+def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int:
     """Add the points of runs that have a revision, each with its place in the file; again it adds
     nothing. Part of the transaction of an import. Raises ``UserError`` naming row and field."""
     kernels: dict[tuple[object, ...], _Kernel] = {}
     known: dict[tuple[object, ...], RecordedKernels] = {}
-    here = _here(past)
+    here = _stored_keys(past)
     for place, run in past:
         try:
-            if _alike(run) not in known:
-                known[_alike(run)] = RecordedKernels(run, texts)
-            _add(run, known[_alike(run)], kernels, here)
+            if _row_key(run) not in known:
+                known[_row_key(run)] = RecordedKernels(run, texts)
+            _add_run(run, known[_row_key(run)], kernels, here)
         except UserError as error:
             raise UserError(f"{what}: runs[{place}].{error}") from None
     for one in kernels.values():
         if one.points:
-            own = series.Own(one.problem.pk, one.kernel.pk, one.build.pk, None, None)
+            own = series.PointSource(one.problem.pk, one.kernel.pk, one.build.pk, None, None)
             series.store(one.points, Source.IMPORT, own=own)
     return sum(len(one.points) for one in kernels.values())
 
 
-def _alike(run: RunRecord) -> tuple[object, ...]:
+def _row_key(run: RunRecord) -> tuple[object, ...]:
     """What decides to which rows a run belongs."""
     return run.graph.digest, run.target, tuple(sorted(run.bindings.items())), run.compilers
 
 
-def _here(past: Past) -> set[tuple[str, datetime]]:
+def _stored_keys(past: RecordedRuns) -> set[tuple[str, datetime]]:
     """The problems and moments of the measurements of these revisions that are stored already."""
     names = {run.revision.commit for _, run in past if run.revision}
     stored = Datum.objects.filter(
@@ -72,7 +72,7 @@ def _here(past: Past) -> set[tuple[str, datetime]]:
     return {*stored.values_list("series__own_problem__digest", "measured_at")}
 
 
-def _add(
+def _add_run(
     run: RunRecord,
     rows: RecordedKernels,
     kernels: dict[tuple[object, ...], _Kernel],
@@ -83,7 +83,7 @@ def _add(
             if (task.problem, _measured_at(run)) in here:
                 continue
             assert one.build is not None
-            key = (*_alike(run), task.problem, one.kernel, one.build.code_digest)
+            key = (*_row_key(run), task.problem, one.kernel, one.build.code_digest)
             try:
                 if key not in kernels:
                     node, problem = rows.node(task)

@@ -26,8 +26,8 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.models.benchmark_result import IMPORTED
-from codegen_app.services import audit, environments, outcomes, result_history
-from codegen_app.services.result_kernels import RecordedKernels, lists
+from codegen_app.services import audit, candidate_results, environments, result_history
+from codegen_app.services.result_kernels import RecordedKernels, as_json_lists
 from scheduler.benchmark.measurement import Measurement
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
@@ -46,7 +46,7 @@ _RECORDING = 0x52455355  # the advisory lock's number: "RESU"
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportSummary:
     """The runs of a file that are new, and how many are here already; how many points were added
     to histories, of kernels of other commits."""
 
@@ -57,7 +57,7 @@ class Imported:
 
 def import_file(
     path: Path, actor: AbstractBaseUser | None, why: str = "", *, with_sources: bool = False
-) -> Imported:
+) -> ImportSummary:
     """Record a file's runs. Raises ``UserError`` naming the row and the field; nothing is recorded
     then. ``with_sources``: also kernels that the generator here does not make, by the file's text.
     """
@@ -71,7 +71,7 @@ def record(
     why: str = "",
     *,
     with_sources: bool = False,
-) -> Imported:
+) -> ImportSummary:
     """The same of what was read before; ``what`` names it in errors."""
     check_timestamps(results, timezone.now(), what)
     texts = results.kernels if with_sources else {}
@@ -96,7 +96,7 @@ def record(
         if past:
             summary = f"{what}: {points} new points of histories"
         audit.note(actor, "import results", summary, why)
-    return Imported(tuple(new), known, points)
+    return ImportSummary(tuple(new), known, points)
 
 
 class _Run:
@@ -161,8 +161,8 @@ class _Run:
             problem=problem,
             template_node=node,
             title=task.title,
-            operands=[lists(asdict(operand)) for operand in task.operands],
-            shape=lists(asdict(task.shape)) if task.shape else {},
+            operands=[as_json_lists(asdict(operand)) for operand in task.operands],
+            shape=as_json_lists(asdict(task.shape)) if task.shape else {},
             state=task.state,
             reason=task.reason,
             spent_s=task.spent_s,
@@ -182,7 +182,7 @@ class _Run:
                 chosen = candidate
         if chosen is not None and chosen.result is not None:
             moment = chosen.finished_at or self._over
-            outcomes.choose(chosen, chosen.result, tied, moment)
+            candidate_results.choose(chosen, chosen.result, tied, moment)
 
     def _candidate(self, task: TuningTask, one: CandidateRecord) -> Candidate:
         kernel = self._kernels.kernel(task.template_node, one) if one.kernel else None

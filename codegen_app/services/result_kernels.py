@@ -21,7 +21,7 @@ from codegen_app.models import (
     TemplateNode,
 )
 from codegen_app.models.build import ELSEWHERE
-from codegen_app.services import engine, kernels, limits, tuning
+from codegen_app.services import engine, kernels, problem_work, tuning
 from scheduler import pipeline
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
@@ -54,7 +54,7 @@ class RecordedKernels:
                 f"problem: no kernel of {self.graph} solves {task.problem[:12]} ({task.title}) in"
                 " this version of Kiln"
             )
-        limits.record(
+        problem_work.record(
             node.problem,
             self.scheduled.node(node.name),
             self.scheduled.schedule.lowered,
@@ -122,7 +122,7 @@ class RecordedKernels:
             )
         if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
             raise UserError(f"kernel: the source of {one.kernel} in the file is not what it names")
-        return _shown(one, text, node)
+        return _display_only_kernel(one, text, node)
 
     def _comment_mark(self, source_file: str) -> str:
         known = {one.source_file: one.comment_mark for one in self._backend.members}
@@ -168,7 +168,9 @@ def _graph(run: RunRecord) -> Graph:
     return graph
 
 
-def _shown(one: CandidateRecord, text: KernelText, node: TemplateNode) -> GeneratedKernel:
+def _display_only_kernel(
+    one: CandidateRecord, text: KernelText, node: TemplateNode
+) -> GeneratedKernel:
     """A kernel that this generator does not make, with what the file says of it."""
     row, _ = GeneratedKernel.objects.get_or_create(
         name=one.kernel,
@@ -180,7 +182,9 @@ def _shown(one: CandidateRecord, text: KernelText, node: TemplateNode) -> Genera
             "source_file": text.source_file,
             "args": [asdict(arg) for arg in text.args],
             "launches": [
-                lists({**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]})
+                as_json_lists(
+                    {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}
+                )
                 for launch in text.launches
             ],
             "workspace_bytes": print_expr(text.workspace_bytes)[:500],
@@ -190,15 +194,15 @@ def _shown(one: CandidateRecord, text: KernelText, node: TemplateNode) -> Genera
         kernel=row,
         template_node=node,
         defaults={
-            "position": kernels.RECORDED + one.position,
+            "position": kernels.MAX_RECORDED + one.position,
             "description": one.description,
             "call": dict(one.call),
-            "line_origins": [lists(asdict(origin)) for origin in one.line_origins],
+            "line_origins": [as_json_lists(asdict(origin)) for origin in one.line_origins],
         },
     )
     return row
 
 
-def lists(fields: Mapping[str, object]) -> dict[str, object]:
+def as_json_lists(fields: Mapping[str, object]) -> dict[str, object]:
     """As JSON has them, so that rows that were just made read like those from the database."""
     return {name: list(part) if isinstance(part, tuple) else part for name, part in fields.items()}

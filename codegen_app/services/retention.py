@@ -37,7 +37,7 @@ from codegen_app.services import artifacts, compilers
 from scheduler.cycles.report import VERSION
 from scheduler.files import PARTIAL_SUFFIX
 
-UNUSED = timedelta(days=1)
+UNUSED_AGE = timedelta(days=1)
 _AT_ONCE = 500  # rows of a kind in one round
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -60,7 +60,7 @@ def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
         "builds": _sweep_builds(dry_run, at_most),
         "packed bundles": _sweep_packings(dry_run, at_most),
         "modelled reports": _sweep_modellings(dry_run, at_most),
-        "kernels of others": _sweep_foreign_kernels(dry_run, at_most),
+        "kernels of others": _sweep_external_kernels(dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
         "artifacts": _sweep_artifacts(dry_run, at_most),
         "unfinished uploads": _sweep_uploads(dry_run, at_most),
@@ -71,7 +71,7 @@ def _sweep_fetched(dry_run: bool) -> int:
     removed = 0
     for file in artifacts.fetched_folder().rglob("*"):
         try:
-            old = file.is_file() and file.stat().st_mtime < time.time() - UNUSED.total_seconds()
+            old = file.is_file() and file.stat().st_mtime < time.time() - UNUSED_AGE.total_seconds()
             if old and not dry_run:
                 file.unlink()
                 if file.parent != artifacts.fetched_folder():
@@ -152,7 +152,7 @@ def _sweep_modellings(dry_run: bool, at_most: int) -> int:
     return len(keys)
 
 
-def _sweep_foreign_kernels(dry_run: bool, at_most: int) -> int:
+def _sweep_external_kernels(dry_run: bool, at_most: int) -> int:
     """Kernels of others that were over for long enough; their files go as artifacts do."""
     oldest = timezone.now() - timedelta(days=settings.KEEP_FOREIGN_KERNELS_DAYS)
     old = ForeignKernel.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
@@ -162,7 +162,7 @@ def _sweep_foreign_kernels(dry_run: bool, at_most: int) -> int:
     return len(keys)
 
 
-def _unneeded(before: datetime) -> QuerySet[Artifact]:
+def _unused_artifacts(before: datetime) -> QuerySet[Artifact]:
     of_builds = Build.objects.filter(
         Q(listing=OuterRef("pk"))
         | Q(code_object=OuterRef("pk"))
@@ -180,7 +180,7 @@ def _unneeded(before: datetime) -> QuerySet[Artifact]:
 
 
 def _sweep_artifacts(dry_run: bool, at_most: int) -> int:
-    unneeded = _unneeded(timezone.now() - UNUSED)
+    unneeded = _unused_artifacts(timezone.now() - UNUSED_AGE)
     keys = list(unneeded.order_by("pk").values_list("pk", flat=True)[:at_most])
     return len(keys) if dry_run else sum(_drop(key) for key in keys)
 
@@ -189,7 +189,7 @@ def _sweep_artifacts(dry_run: bool, at_most: int) -> int:
 def _drop(key: int) -> bool:
     """The row and then its file, under the row's lock; False where it is needed after all."""
     row = Artifact.objects.select_for_update().filter(pk=key).first()
-    if row is None or not _unneeded(timezone.now() - UNUSED).filter(pk=key).exists():
+    if row is None or not _unused_artifacts(timezone.now() - UNUSED_AGE).filter(pk=key).exists():
         return False
     row.delete()
     default_storage.delete(row.path)
@@ -216,7 +216,7 @@ def _sweep_files(dry_run: bool, at_most: int) -> int:
 def _sweep_uploads(dry_run: bool, at_most: int) -> int:
     """What was put in parts by a process that was killed; only a bucket has such things."""
     unfinished = getattr(default_storage, "unfinished", None)
-    found = unfinished(timezone.now() - UNUSED)[:at_most] if unfinished else []
+    found = unfinished(timezone.now() - UNUSED_AGE)[:at_most] if unfinished else []
     if not dry_run:
         for key, upload in found:
             default_storage.abort(key, upload)  # type: ignore[attr-defined]
@@ -248,6 +248,6 @@ def _folders(root: str) -> list[str]:
 
 def _is_old(path: str) -> bool:
     try:
-        return default_storage.get_modified_time(path) < timezone.now() - UNUSED
+        return default_storage.get_modified_time(path) < timezone.now() - UNUSED_AGE
     except FileNotFoundError:
         return False

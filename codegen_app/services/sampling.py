@@ -1,6 +1,6 @@
 """What a run without a budget tries: a sample of what the engine offers for the run's target.
 
-The same space that a search has (``services/searching.py``), whatever serves the other targets:
+The same space that a search has (``services/tuning_search.py``), whatever serves the other targets:
 the untuned default, others spread evenly over the rest, and what earlier runs of the node made
 that is still offered.
 """
@@ -23,16 +23,16 @@ from codegen_app.models import (
     TemplateNode,
     TuningRun,
 )
-from codegen_app.services import builds, engine, kernels, limits, tuning
+from codegen_app.services import builds, engine, kernels, problem_work, tuning
 from scheduler import targets
-from scheduler.build.recipe import can_build as can_build
+from scheduler.build.recipe import can_build
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.tuning.problems import ProblemCall, call_of
 
 
 @dataclass(frozen=True)
-class Sample:
+class CandidateSample:
     """Of a node: the candidates that a run tries with their places among the ``offered``, the
     default first, and the lines of the configurations that are not legal on its target. ``call`` is
     None for sizes that nothing holds, which a worker finds out and says."""
@@ -43,18 +43,18 @@ class Sample:
     call: ProblemCall | None
 
 
-def samples(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, Sample]:
+def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, CandidateSample]:
     """What a run tries of these nodes, by node; the long part, nothing is written.
 
     Raises ``UserError`` where the graph cannot be made kernels of any more.
     """
     asked = list(nodes)
-    earlier = _earlier(asked)
-    return {node.pk: _sample(run, node, earlier.get(node.pk, ())) for node in asked}
+    earlier = _earlier_kernels(asked)
+    return {node.pk: _sample_node(run, node, earlier.get(node.pk, ())) for node in asked}
 
 
-def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sample:
-    offered = engine.offered(run.graph.file.digest, node.name, run.target)
+def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> CandidateSample:
+    offered = engine.candidates(run.graph.file.digest, node.name, run.target)
     target = targets.find(run.target)
     # A language that nothing builds for the target: the untuned default's, at most.
     buildable = {
@@ -63,8 +63,8 @@ def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sam
         if can_build(target, caller.kernel.source_file)
     }
     places = {name: place for place, name in enumerate(offered.callers)}
-    names = _chosen(buildable, run.candidate_limit, earlier)
-    return Sample(
+    names = _choose_names(buildable, run.candidate_limit, earlier)
+    return CandidateSample(
         tuple((places[name], buildable[name]) for name in names),
         len(offered.callers),
         tuple(kernels.rejected_line(one) for one in offered.rejected),
@@ -72,7 +72,7 @@ def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sam
     )
 
 
-def _call(run: TuningRun, node: TemplateNode, offered: engine.Offered) -> ProblemCall | None:
+def _call(run: TuningRun, node: TemplateNode, offered: engine.CandidateSet) -> ProblemCall | None:
     """What the run measures of the node. A worker elsewhere has no rows to write it into."""
     schedule = engine.scheduled(run.graph.file.digest).schedule
     default = next(iter(offered.callers.values()))
@@ -87,34 +87,34 @@ def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
     """What the problems of these nodes ask for at the run's sizes, beside which times are shown."""
     scheduled = engine.scheduled(run.graph.file.digest)
     pairs = [(one.problem, scheduled.node(one.name)) for one in nodes if one.problem is not None]
-    limits.record_all(pairs, scheduled.schedule.lowered, run.bindings)
+    problem_work.record_all(pairs, scheduled.schedule.lowered, run.bindings)
 
 
-def _chosen(
+def _choose_names(
     callers: Mapping[str, TemplateCaller], limit: int | None, earlier: Collection[str]
 ) -> list[str]:
     """The default first, others evenly over their order, then what is known of earlier runs."""
     first, others = list(callers)[:1], dict(list(callers.items())[1:])
-    count = kernels.RECORDED if limit is None else limit
+    count = kernels.MAX_RECORDED if limit is None else limit
     names = [*first, *(kernels.spread(others, count - 1) if count > 1 else ())]
     names += [name for name in callers if name in earlier and name not in names]
     return names[:limit]
 
 
-def _earlier(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
+def _earlier_kernels(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
     """By node: the kernels that runs made of it, and those of its preparation that they tried."""
     found: dict[int, set[str]] = {}
     problem = OuterRef("template_node__problem")
     tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
     made = KernelUse.objects.filter(template_node__in=list(nodes))
-    rows = made.filter(Q(position__gte=kernels.RECORDED) | Exists(tried))
+    rows = made.filter(Q(position__gte=kernels.MAX_RECORDED) | Exists(tried))
     for node, name in rows.values_list("template_node", "kernel__name"):
         found.setdefault(node, set()).add(name)
     return found
 
 
-def recorded(
-    run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, Sample]
+def record_kernels(
+    run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, CandidateSample]
 ) -> dict[int, list[tuple[int, GeneratedKernel]]]:
     """The rows of the samples' kernels with their places, by node; those that no row knows yet
     are written. Part of the transaction that plans them."""
@@ -142,7 +142,7 @@ def recorded(
     return rows
 
 
-class Requested:
+class RunBuilds:
     """The builds of kernels for a run; of a language that no compiler here builds the reason.
 
     Raises ``UserError`` where that is the language of the ``defaults``: nothing would be compared.

@@ -53,7 +53,7 @@ def start_now(
 
 
 @transaction.atomic
-def switch(
+def set_enabled(
     schedule: RetuneSchedule, actor: AbstractBaseUser | None, *, on: bool, why: str = ""
 ) -> bool:
     """Let it ask for runs, or not; False where it is so already."""

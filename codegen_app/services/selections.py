@@ -16,13 +16,13 @@ from django.utils import timezone
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
 from codegen_app.selectors.serving import base_source_file
-from codegen_app.services import audit, rivals
+from codegen_app.services import audit, selection_policy
 from codegen_app.services.modelling import automatic
 from scheduler.errors import UserError
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferResult:
     """What serves once a run's winner was offered, and in words whether and why it is the winner's
     kernel: for the run's ledger."""
 
@@ -30,7 +30,7 @@ class Offered:
     why: str
 
 
-def offer(result: BenchmarkResult, run_name: str) -> Offered:
+def offer(result: BenchmarkResult, run_name: str) -> OfferResult:
     """Let a run's winner serve its problem, if it is better than what serves now.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below
@@ -46,11 +46,11 @@ def offer(result: BenchmarkResult, run_name: str) -> Offered:
         "toolchain": bucket_toolchain(result),
         "bindings": result.bindings,
     }
-    serving = _serving(bucket)
-    is_better, why = rivals.compared(result, serving)
+    serving = _current(bucket)
+    is_better, why = selection_policy.compare(result, serving)
     if serving is not None and not is_better:
-        _measured_again(serving, result)
-        return Offered(serving, why)
+        _update_measurement(serving, result)
+        return OfferResult(serving, why)
     chosen = _replace(
         serving,
         bucket,
@@ -58,17 +58,17 @@ def offer(result: BenchmarkResult, run_name: str) -> Offered:
         result=result,
         reason=f"fastest in {run_name}"[:300],
     )
-    return Offered(chosen, why)
+    return OfferResult(chosen, why)
 
 
 @transaction.atomic
-def put_back(selection: Selection, actor: AbstractBaseUser | None, why: str = "") -> Selection:
+def restore(selection: Selection, actor: AbstractBaseUser | None, why: str = "") -> Selection:
     """Let an earlier choice serve again, until a run finds a better one.
 
     Raises ``UserError`` where it serves already.
     """
     bucket = bucket_of(selection)
-    serving = _serving(bucket)
+    serving = _current(bucket)
     if serving is not None and serving.kernel_id == selection.kernel_id:
         raise UserError(f"{selection.kernel.name} serves this problem already")
     chosen = _replace(
@@ -87,10 +87,10 @@ def choose(
     bucket: dict[str, Any], kernel: GeneratedKernel, reason: str, actor: AbstractBaseUser | None
 ) -> bool:
     """Let a kernel serve because somebody says so; False where it does. In a transaction."""
-    serving = _serving(bucket)
+    serving = _current(bucket)
     if serving is not None and serving.kernel_id == kernel.pk:
         return False
-    found = rivals.measured_in(bucket, kernel)
+    found = selection_policy.find_measurement(bucket, kernel)
     _replace(
         serving,
         bucket,
@@ -129,7 +129,7 @@ def bucket_toolchain(result: BenchmarkResult) -> str:
     return toolchain_of(rival or result.build)
 
 
-def _serving(bucket: dict[str, Any]) -> Selection | None:
+def _current(bucket: dict[str, Any]) -> Selection | None:
     rows: QuerySet[Selection] = Selection.objects.select_for_update(of=("self",))
     return rows.select_related("result", "kernel").filter(**bucket, until__isnull=True).first()
 
@@ -141,11 +141,11 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
         serving.until = now
         serving.save(update_fields=["until"])
     selection = Selection.objects.create(**bucket, since=now, **fields)
-    automatic.of_selection(selection)
+    automatic.model_selected(selection)
     return selection
 
 
-def _measured_again(serving: Selection, result: BenchmarkResult) -> None:
+def _update_measurement(serving: Selection, result: BenchmarkResult) -> None:
     """What serves is measured better than before: later rivals are compared with that."""
     known = serving.result
     if serving.kernel_id == result.kernel_id and (

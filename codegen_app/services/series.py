@@ -28,7 +28,7 @@ _COLUMNS = (
 )
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
-_ROWS_AT_ONCE = 500
+_COPY_ROWS = 500
 # What a series says of its points, and from where on a detector has to look.
 _COUNT = """
 UPDATE codegen_app_series AS series SET
@@ -51,7 +51,7 @@ JOIN codegen_app_revision AS revision USING (repository, name, branch)
 
 
 @dataclass(frozen=True)
-class Own:
+class PointSource:
     """The rows that points of ours come from; a run and a result where they have them. ``at`` is
     their place in the history where that is another than revision or measurement say: of a build
     that is measured again, that of the point that it was built for."""
@@ -73,7 +73,7 @@ class _Revision:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoreSummary:
     """How many points, of how many series, of which so many are new; and how many of the points
     are at or below 0, of which no changes are found, since these are ratios."""
 
@@ -85,8 +85,11 @@ class Stored:
 
 @transaction.atomic
 def store(
-    points: Sequence[Point], source: Source, batch: Batch | None = None, own: Own | None = None
-) -> Stored:
+    points: Sequence[Point],
+    source: Source,
+    batch: Batch | None = None,
+    own: PointSource | None = None,
+) -> StoreSummary:
     """Add points to their series, in a number of queries that does not grow with them.
 
     Rows that many batches share are always inserted, and locked, in the same order: two batches
@@ -97,14 +100,14 @@ def store(
     revisions = _revisions({point.revision for point in points})
     conditions = _conditions([point.conditions for point in points], digests)
     spans: dict[str, _Span] = {}
-    placed: list[_Placed] = []
+    placed: list[_PlacedPoint] = []
     for point in points:
         revision = revisions[_identity(point.revision)]
-        digest, at = digests.of_series(point.series), _place(point, revision, own)
+        digest, at = digests.of_series(point.series), _history_time(point, revision, own)
         _extend(spans, digest, point, at)
         placed.append((point, digest, at, revision.pk))
     keys, new = _series(spans, own)
-    texts = _Texts(source, batch, own)
+    texts = _CopyRows(source, batch, own)
     _insert(
         texts.row(
             point, at, keys[digest], revision, conditions[digests.of_conditions(point.conditions)]
@@ -112,14 +115,16 @@ def store(
         for point, digest, at, revision in placed
     )
     queue.notify(queue.Kind.DETECT)
-    return Stored(len(points), len(spans), new, sum(one.not_positive for one in spans.values()))
+    return StoreSummary(
+        len(points), len(spans), new, sum(one.not_positive for one in spans.values())
+    )
 
 
 # A point, its series' digest, its place in the history, its revision's key.
-_Placed = tuple[Point, str, datetime, int]
+_PlacedPoint = tuple[Point, str, datetime, int]
 
 
-def _place(point: Point, revision: _Revision, own: Own | None) -> datetime:
+def _history_time(point: Point, revision: _Revision, own: PointSource | None) -> datetime:
     """Where in the history it stands."""
     return (own.at if own else None) or revision.at or point.measured_at
 
@@ -145,11 +150,11 @@ def _extend(spans: dict[str, _Span], digest: str, point: Point, at: datetime) ->
     span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
 
 
-class _Texts:
+class _CopyRows:
     """Rows as COPY reads them. All columns are numbers and moments, in which nothing is escaped;
     moments, of which there are few, are each written once."""
 
-    def __init__(self, source: Source, batch: Batch | None, own: Own | None) -> None:
+    def __init__(self, source: Source, batch: Batch | None, own: PointSource | None) -> None:
         links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
         ends = (source.value, batch.pk if batch else None, *links)
         self._end = "\t".join(_NULL if one is None else str(one) for one in ends)
@@ -175,7 +180,7 @@ class _Texts:
 def _insert(rows: Iterator[str]) -> None:
     """Some rows at a time: the database takes these while the next ones are written here."""
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        while part := "".join(islice(rows, _ROWS_AT_ONCE)):
+        while part := "".join(islice(rows, _COPY_ROWS)):
             copy.write(part)
 
 
@@ -194,7 +199,7 @@ def _counts(span: _Span) -> dict[str, object]:
     }
 
 
-def _selected(statement: str, value: str) -> list[tuple[Any, ...]]:
+def _select(statement: str, value: str) -> list[tuple[Any, ...]]:
     """The rows of values that are one text: ten thousand parameters, or an array of them, take
     longer to write and to read than to look up."""
     with connection.cursor() as cursor:
@@ -235,9 +240,9 @@ def _revisions(keys: Iterable[RevisionKey]) -> dict[tuple[str, str, str], _Revis
         {"repository": repository, "name": name, "branch": branch, "at": _iso(moment)}
         for (repository, name, branch), moment in sorted(moments.items(), key=lambda one: one[0])
     ]
-    _add_missing(Revision, rows)
+    _insert_new(Revision, rows)
     found: dict[tuple[str, str, str], _Revision] = {}
-    for pk, *identity, at in _selected(_REVISIONS, json.dumps(rows)):
+    for pk, *identity, at in _select(_REVISIONS, json.dumps(rows)):
         repository, name, branch = identity
         stated = moments[repository, name, branch]
         found[repository, name, branch] = _Revision(pk, at or stated)
@@ -256,20 +261,22 @@ def _conditions(all_facts: Iterable[Mapping[str, object]], digests: _Digests) ->
     facts = {digests.of_conditions(one): dict(one) for one in all_facts}
     known = _by_digest(Conditions, facts)
     missing = sorted(facts.keys() - known.keys())
-    return known | _added(Conditions, [{"digest": one, "facts": facts[one]} for one in missing])
+    return known | _insert_or_get(
+        Conditions, [{"digest": one, "facts": facts[one]} for one in missing]
+    )
 
 
-def _series(spans: Mapping[str, _Span], own: Own | None) -> tuple[dict[str, int], int]:
+def _series(spans: Mapping[str, _Span], own: PointSource | None) -> tuple[dict[str, int], int]:
     """The keys of the series, those that are known locked and counted up, the others made with
     what they say of these points; and how many are new."""
     known = _by_digest(Series, spans)
     missing = sorted(spans.keys() - known.keys())
     now = timezone.now().isoformat()
     rows = [_row(digest, spans[digest], own, now) for digest in missing]
-    made = _add_missing(Series, rows)
+    made = _insert_new(Series, rows)
     known |= _by_digest(Series, [one for one in missing if one not in made])
     if known:
-        _selected(_LOCK, ",".join(map(str, known.values())))
+        _select(_LOCK, ",".join(map(str, known.values())))
         _count({key: spans[digest] for digest, key in known.items()})
     return known | made, len(missing)
 
@@ -277,10 +284,10 @@ def _series(spans: Mapping[str, _Span], own: Own | None) -> tuple[dict[str, int]
 def _by_digest(model: type[Model], digests: Iterable[str]) -> dict[str, int]:
     text = ",".join(digests)
     statement = _BY_DIGEST.format(table=model._meta.db_table)
-    return dict(_selected(statement, text)) if text else {}
+    return dict(_select(statement, text)) if text else {}
 
 
-def _row(digest: str, span: _Span, own: Own | None, now: str) -> dict[str, object]:
+def _row(digest: str, span: _Span, own: PointSource | None, now: str) -> dict[str, object]:
     key = span.one.series
     return {
         **{"digest": digest, "problem": key.problem, "sizes": dict(key.sizes)},
@@ -292,15 +299,15 @@ def _row(digest: str, span: _Span, own: Own | None, now: str) -> dict[str, objec
     }
 
 
-def _added(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+def _insert_or_get(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
     """Insert those of the rows that are not there yet; the keys of all by their digests."""
-    made = _add_missing(model, rows)
+    made = _insert_new(model, rows)
     return made | _by_digest(
         model, [str(one["digest"]) for one in rows if one["digest"] not in made]
     )
 
 
-def _add_missing(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+def _insert_new(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
     """Insert those of the rows that are not there yet, by one statement of one text. The keys of
     what was inserted by the digests, where the rows have digests."""
     if not rows:

@@ -20,18 +20,18 @@ from django.utils import timezone
 
 from codegen_app.models import Baseline, Change, Datum, Revision, Series, SeriesRule
 from codegen_app.services import audit, detection
-from codegen_app.services.detecting.replay import DEFAULTS, Found
-from codegen_app.services.detecting.rhythm import allowed_gap, hours_of
+from codegen_app.services.detector.cadence import active_hours, allowed_gap
+from codegen_app.services.detector.replay import DEFAULT_SETTINGS, DetectedChange
 from scheduler.errors import UserError
 from scheduler.track.units import format_value
 
-MOST_TRIED = 20_000
+MAX_TRIED = 20_000
 """Points of a series that a page tries a threshold on, the latest, while somebody waits."""
-MOST_GAPS = 10
+MAX_GAPS = 10
 
 
 @dataclass(frozen=True)
-class Proposed:
+class Proposal:
     """``least_effect`` is a part of the level, None for the default; without a new point for
     ``stale_after`` data are missing, None for what the series' own rhythm says. ``begins`` are
     moments at which a level would begin anew, beside those where one does."""
@@ -43,7 +43,7 @@ class Proposed:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialChange:
     """A change with a threshold tried: ``effect`` is gone, new or kept. ``before`` and ``after``
     with their unit; ``ratio`` with its 95% interval, of so many points on each side. ``alert`` is
     the alert that it is in, ``alert_series`` how many series that has."""
@@ -83,7 +83,7 @@ class Trial:
     least_effect: float
     muted: bool
     unmuted: bool
-    changes: tuple[Tried, ...]
+    changes: tuple[TrialChange, ...]
     allowed: timedelta | None
     gaps: tuple[Gap, ...]
     more_gaps: int
@@ -111,28 +111,28 @@ class Trial:
         return self.count("kept")
 
 
-def dry_run(series: Series, proposed: Proposed) -> Trial:
+def dry_run(series: Series, proposed: Proposal) -> Trial:
     """What the detector says of the stored points with the proposal; nothing is written.
 
-    7 queries, and one for a series of more than ``MOST_TRIED`` points: of the latest of these.
+    7 queries, and one for a series of more than ``MAX_TRIED`` points: of the latest of these.
     """
-    since = _since(series)
+    since = _trial_start(series)
     begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     begins = [*begun, *proposed.begins]
     found = detection.dry_run(series, proposed.least_effect, begins, since)
     data = Datum.objects.filter(series=series)
     data = data.filter(at__gte=since) if since else data
     moments = sorted(data.values_list("measured_at", flat=True))
-    allowed = proposed.stale_after or allowed_gap(hours_of(moments))
+    allowed = proposed.stale_after or allowed_gap(active_hours(moments))
     gaps = _gaps(moments, allowed)
     return Trial(
-        least_effect=proposed.least_effect or DEFAULTS.least_effect,
+        least_effect=proposed.least_effect or DEFAULT_SETTINGS.least_effect,
         muted=proposed.muted,
         unmuted=_is_muted(series) and not proposed.muted,
         changes=_changes(series, found, since),
         allowed=allowed,
-        gaps=tuple(gaps[-MOST_GAPS:]),
-        more_gaps=max(0, len(gaps) - MOST_GAPS),
+        gaps=tuple(gaps[-MAX_GAPS:]),
+        more_gaps=max(0, len(gaps) - MAX_GAPS),
         unchecked=series.unchecked_from is not None,
         points=series.points,
         since=since,
@@ -140,7 +140,7 @@ def dry_run(series: Series, proposed: Proposed) -> Trial:
 
 
 @transaction.atomic
-def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) -> SeriesRule:
+def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) -> SeriesRule:
     """Set it, with the reason, and let the series be looked at again.
 
     Raises ``UserError`` without a reason.
@@ -149,14 +149,14 @@ def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) 
         "least_effect": proposed.least_effect,
         "muted": proposed.muted,
         "stale_after": proposed.stale_after,
-        "reason": _reason(reason),
+        "reason": _checked_reason(reason),
         "changed_by_id": audit.actor_id(by),
     }
     was_muted = _is_muted(series)
     rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=given)
     if was_muted and not rule.muted:
-        _raise_last(series)
-    detection.look_again(series)
+        _requeue_last_change(series)
+    detection.recheck(series)
     audit.record(by, "set thresholds", series, rule.reason)
     return rule
 
@@ -164,19 +164,19 @@ def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) 
 @transaction.atomic
 def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
     """Go back to the defaults; False where they hold already."""
-    because = _reason(reason)
+    because = _checked_reason(reason)
     was_muted = _is_muted(series)
     deleted, _ = SeriesRule.objects.filter(series=series).delete()
     if deleted:
         if was_muted:
-            _raise_last(series)
-        detection.look_again(series)
+            _requeue_last_change(series)
+        detection.recheck(series)
         audit.record(by, "reset thresholds", series, because)
     return bool(deleted)
 
 
 @transaction.atomic
-def begin_anew(series: Series, at: datetime, reason: str, by: AbstractBaseUser) -> Baseline:
+def add_baseline(series: Series, at: datetime, reason: str, by: AbstractBaseUser) -> Baseline:
     """A level begins at a moment: what came before is not compared with what comes after.
 
     Raises ``UserError`` without a reason, for a moment outside of the history, and for one at which
@@ -192,11 +192,14 @@ def begin_anew(series: Series, at: datetime, reason: str, by: AbstractBaseUser) 
     try:
         with transaction.atomic():
             made = Baseline.objects.create(
-                series=series, at=at, reason=_reason(reason), created_by_id=audit.actor_id(by)
+                series=series,
+                at=at,
+                reason=_checked_reason(reason),
+                created_by_id=audit.actor_id(by),
             )
     except IntegrityError:
         raise UserError(f"a level begins at {at:%Y-%m-%d %H:%M} UTC already") from None
-    detection.look_again(series)
+    detection.recheck(series)
     audit.record(by, "begin anew", series, made.reason)
     return made
 
@@ -207,7 +210,7 @@ def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
     now = timezone.now()
     if not Baseline.objects.filter(pk=baseline.pk, removed_at=None).update(removed_at=now):
         return False
-    detection.look_again(baseline.series)
+    detection.recheck(baseline.series)
     audit.record(by, "take back baseline", baseline.series, baseline.reason)
     return True
 
@@ -216,28 +219,30 @@ def _is_muted(series: Series) -> bool:
     return SeriesRule.objects.filter(series=series, muted=True).exists()
 
 
-def _raise_last(series: Series) -> None:
+def _requeue_last_change(series: Series) -> None:
     """Let alerts be seen to for the change that the present level began with."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     last = standing.order_by("-at", "-pk").values("pk")[:1]
     Change.objects.filter(pk__in=last, alert=None).update(raised_at=None)
 
 
-def _reason(text: str) -> str:
+def _checked_reason(text: str) -> str:
     if not text.strip():
         raise UserError("say why: who looks at the series next year will ask")
     return text.strip()[:500]
 
 
-def _since(series: Series) -> datetime | None:
+def _trial_start(series: Series) -> datetime | None:
     """Where the latest points begin that a dry run is of; None where it is of all."""
-    if series.points <= MOST_TRIED:
+    if series.points <= MAX_TRIED:
         return None
     latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
-    return latest.values_list("at", flat=True)[MOST_TRIED - 1 : MOST_TRIED].first()
+    return latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
 
 
-def _changes(series: Series, found: Iterable[Found], since: datetime | None) -> tuple[Tried, ...]:
+def _changes(
+    series: Series, found: Iterable[DetectedChange], since: datetime | None
+) -> tuple[TrialChange, ...]:
     """What is stored beside what is found, in the order of history (2 queries)."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     standing = standing.filter(at__gte=since) if since else standing
@@ -250,14 +255,17 @@ def _changes(series: Series, found: Iterable[Found], since: datetime | None) -> 
     names = Revision.objects.in_bulk([0, *(one.revision_id for one in new.values())])
     kept = {one.datum_id for one in found}
     rows = [
-        _stored(row, "kept" if key in kept else "gone", series.unit) for key, row in stored.items()
+        _stored_change(row, "kept" if key in kept else "gone", series.unit)
+        for key, row in stored.items()
     ]
-    rows += [_tried(one, "new", str(names[one.revision_id]), series.unit) for one in new.values()]
+    rows += [
+        _trial_change(one, "new", str(names[one.revision_id]), series.unit) for one in new.values()
+    ]
     return tuple(sorted(rows, key=lambda row: row.at))
 
 
-def _stored(row: Change, effect: str, unit: str) -> Tried:
-    tried = _tried(row, effect, str(row.revision), unit)
+def _stored_change(row: Change, effect: str, unit: str) -> TrialChange:
+    tried = _trial_change(row, effect, str(row.revision), unit)
     if (alert := row.alert) is None:
         return tried
     return replace(
@@ -268,8 +276,10 @@ def _stored(row: Change, effect: str, unit: str) -> Tried:
     )
 
 
-def _tried(change: Change | Found, effect: str, revision: str, unit: str) -> Tried:
-    return Tried(
+def _trial_change(
+    change: Change | DetectedChange, effect: str, revision: str, unit: str
+) -> TrialChange:
+    return TrialChange(
         effect=effect,
         at=change.at,
         revision=revision,

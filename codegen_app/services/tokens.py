@@ -57,7 +57,7 @@ class RateError(Exception):
 
 
 @transaction.atomic
-def make(
+def create_token(
     owner: AbstractBaseUser,
     name: str,
     scopes: Sequence[str],
@@ -77,9 +77,9 @@ def make(
     if expires_at is not None and expires_at <= timezone.now():
         raise UserError("expires: it is past already")
     _check_worker(owner, scopes, worker_name, worker_queue)
-    text = texts.make()
+    text = texts.make_token()
     row = ApiToken.objects.create(
-        digest=texts.digests(text)[0],
+        digest=texts.lookup_digests(text)[0],
         prefix=text[: texts.PREFIX_LENGTH],
         name=name,
         owner_id=owner.pk,
@@ -123,11 +123,11 @@ def revoke(token: ApiToken, actor: AbstractBaseUser | None, why: str = "") -> bo
     return True
 
 
-def find(text: str) -> ApiToken | None:
+def find_token(text: str) -> ApiToken | None:
     """The valid token of that text, whose owner may have tokens; None for every other."""
     if not texts.is_genuine(text):
         return None
-    rows = ApiToken.objects.filter(digest__in=texts.digests(text), revoked_at=None)
+    rows = ApiToken.objects.filter(digest__in=texts.lookup_digests(text), revoked_at=None)
     row = rows.select_related("owner").first()
     if row is None or row.state != "valid":
         return None
@@ -135,7 +135,7 @@ def find(text: str) -> ApiToken | None:
     return row if row.owner.is_active and row.owner.has_perms(due) else None
 
 
-def spend(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
+def charge_rate(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
     """Count a request, or points, against a token's rates; raises ``RateError`` where they are
     spent, and counts nothing then."""
     most = {

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from codegen_app.models import OPEN_STATES, Graph, State, TorchComparison
-from codegen_app.services import artifacts, audit, queue, texts, work
+from codegen_app.services import artifacts, audit, queue, sanitize, work
 from scheduler import sandbox, untrusted
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
@@ -35,7 +35,7 @@ def torch_version() -> str:
         return ""
 
 
-def waiting() -> QuerySet[TorchComparison]:
+def queued_comparisons() -> QuerySet[TorchComparison]:
     """Those that this process can do: all where torch is installed, else none."""
     return TorchComparison.objects.all() if torch_version() else TorchComparison.objects.none()
 
@@ -49,7 +49,7 @@ def request(graph: Graph) -> None:
     same = TorchComparison.objects.filter(pk=row.pk)
     failed = same.filter(state__in=_FAILED)
     paused = same.filter(state=State.QUEUED, again_at__isnull=False)
-    if is_new or failed.update(**work.QUEUED_AGAIN) or paused.update(again_at=None):
+    if is_new or failed.update(**work.REQUEUED_FIELDS) or paused.update(again_at=None):
         queue.notify(queue.Kind.PREPARE)  # whose workers compare
 
 
@@ -73,7 +73,7 @@ def run(row: TorchComparison) -> None:
     with work.heartbeat(row, cancellation.cancel):
         try:
             sandbox.require()
-            fields = _compared(row.graph, cancellation)
+            fields = _compare(row.graph, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"{row} was cancelled, or is another worker's") from None
         except MachineError:
@@ -84,7 +84,7 @@ def run(row: TorchComparison) -> None:
         work.finish(row, State.DONE, **fields)
 
 
-def _compared(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
+def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
     """The row's fields, at the hints of the graph's symbols."""
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     given = untrusted.compare_with_torch(
@@ -116,14 +116,14 @@ def _finding(given: Mapping[str, Any]) -> dict[str, Any]:
     if not (passed is None or isinstance(passed, bool)):
         raise TypeError
     return {
-        "output": texts.fitted(output, _NAME),
+        "output": sanitize.storable_text(output, _NAME),
         "passed": passed,
-        **{name: _finite(given[name]) for name in ("max_error", "bound", "ratio")},
-        "detail": texts.fitted(detail, _DETAIL),
+        **{name: _finite_or_none(given[name]) for name in ("max_error", "bound", "ratio")},
+        "detail": sanitize.storable_text(detail, _DETAIL),
     }
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     """A number that JSON has; None for an infinity or a NaN."""
     return float(value) if math.isfinite(value) else None
 

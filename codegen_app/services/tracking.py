@@ -10,33 +10,33 @@ import logging
 from collections.abc import Callable
 
 from codegen_app.files import StorageAwayError
-from codegen_app.services import detection, explaining, queue
-from codegen_app.services.alerting import raising
+from codegen_app.services import detection, explanations, queue
+from codegen_app.services.alerting import creation
 
 log = logging.getLogger(__name__)
 
 _STEPS: tuple[Callable[[], int], ...] = (
-    detection.look,
-    explaining.explain,
-    raising.raise_alerts,
+    detection.detect_changes,
+    explanations.explain,
+    creation.raise_alerts,
 )
 
 
-_TURNS = 30
+_MAX_TURNS = 30
 """Of one step before the next has its turn: where points never stop coming, alerts come all the
 same. Else alerts come last, so that the series that one commit changed are told of together."""
 
 
-def work_off() -> None:
+def process_pending() -> None:
     """Do what waits, until no step finds anything."""
-    while sum(_some(step) for step in _STEPS):
+    while sum(_run_step(step) for step in _STEPS):
         pass
 
 
-def _some(step: Callable[[], int]) -> int:
-    """How much was done in at most ``_TURNS`` turns."""
+def _run_step(step: Callable[[], int]) -> int:
+    """How much was done in at most ``_MAX_TURNS`` turns."""
     count = 0
-    for _ in range(_TURNS):
+    for _ in range(_MAX_TURNS):
         try:
             done = step()
         except StorageAwayError as error:  # what it did not do waits in its rows
@@ -48,16 +48,16 @@ def _some(step: Callable[[], int]) -> int:
     return count
 
 
-def waits() -> bool:
+def has_pending() -> bool:
     """Whether a step has anything to do."""
     return (
-        detection.unchecked().exists()
-        or explaining.unexplained().exists()
-        or raising.unraised().exists()
+        detection.unchecked_series().exists()
+        or explanations.unexplained_changes().exists()
+        or creation.pending_changes().exists()
     )
 
 
 def announce() -> None:
     """Wake a worker for what waits, once the present transaction is committed."""
-    if waits():
+    if has_pending():
         queue.notify(queue.Kind.DETECT)

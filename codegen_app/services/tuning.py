@@ -53,7 +53,7 @@ def start_run(
     _check_limits(budget, priority)
     find_strategy(strategy)
     if is_modelled(device):
-        device = _modelled(device, target)
+        device = _modelled_device_id(device, target)
     require_timing(device)
     graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
@@ -80,7 +80,7 @@ def start_run(
     return run
 
 
-def _modelled(device: str, target: str) -> str:
+def _modelled_device_id(device: str, target: str) -> str:
     """The id of a modelled device. Raises ``UserError`` for one that is none, or of another
     target."""
     found = modelled_device(device)

@@ -15,7 +15,7 @@ from codegen_app.services import audit, detection
 from scheduler.errors import UserError
 from scheduler.results.points import fields
 
-MOST_REASON = 500
+MAX_REASON_LENGTH = 500
 _COUNT = """
 UPDATE codegen_app_series AS series SET
     points = found.points, first_at = found.first_at, last_at = found.last_at,
@@ -37,8 +37,8 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
 
     Raises ``UserError`` without a reason, and for a point that was withdrawn already.
     """
-    series = _locked([datum.series_id])[0]
-    because = fields.as_text(reason.strip(), "reason", MOST_REASON)
+    series = _lock_series([datum.series_id])[0]
+    because = fields.as_text(reason.strip(), "reason", MAX_REASON_LENGTH)
     if not because:
         raise UserError("reason: say why the point is withdrawn")
     if datum.withdrawals.filter(restored_at=None).exists():
@@ -47,7 +47,7 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
         datum=datum, series=series, reason=because, by_id=audit.actor_id(by)
     )
     audit.record(by, "withdraw", datum, because)
-    _changed([(series, datum.at)])
+    _recount([(series, datum.at)])
     return made
 
 
@@ -57,7 +57,7 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
 
     Raises ``UserError`` for a point that is not withdrawn.
     """
-    series = _locked([datum.series_id])[0]
+    series = _lock_series([datum.series_id])[0]
     row = datum.withdrawals.filter(restored_at=None).first()
     if row is None:
         raise UserError(f"point {datum.pk} is not withdrawn")
@@ -65,7 +65,7 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
     row.restored_by_id = audit.actor_id(by)
     row.save(update_fields=["restored_at", "restored_by"])
     audit.record(by, "restore", datum, row.reason)
-    _changed([(series, datum.at)])
+    _recount([(series, datum.at)])
     return row
 
 
@@ -73,25 +73,25 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
 def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
     """Delete points for good. Raises ``ProtectedError`` for one that a change begins with."""
     rows = list(data)
-    series = {one.pk: one for one in _locked({row.series_id for row in rows})}
+    series = {one.pk: one for one in _lock_series({row.series_id for row in rows})}
     for row in rows:
         audit.record(by, "delete", row)
     Datum.objects.filter(pk__in=[row.pk for row in rows]).delete()
     firsts: dict[int, datetime] = {}
     for row in rows:
         firsts[row.series_id] = min(firsts.get(row.series_id, row.at), row.at)
-    _changed([(series[pk], at) for pk, at in firsts.items()])
+    _recount([(series[pk], at) for pk, at in firsts.items()])
 
 
-def _locked(keys: Iterable[int]) -> list[Series]:
+def _lock_series(keys: Iterable[int]) -> list[Series]:
     """In a fixed order, so that transactions do not deadlock."""
     return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
 
 
-def _changed(places: Iterable[tuple[Series, datetime]]) -> None:
+def _recount(places: Iterable[tuple[Series, datetime]]) -> None:
     """Points of these series from these places in the history on are not what they were."""
     places = list(places)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT, [[series.pk for series, _ in places]])
     for series, at in places:
-        detection.look_again(series, at)
+        detection.recheck(series, at)

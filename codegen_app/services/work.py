@@ -24,7 +24,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from codegen_app.config.context import about
+from codegen_app.config.context import row_context
 from codegen_app.config.tracing import tracing
 from codegen_app.models import (
     Build,
@@ -51,13 +51,13 @@ WORK_MODELS: tuple[type[Work], ...] = (
     ForeignKernel,
     TorchComparison,
 )
-_HEARTBEATS_A_LEASE = 4
-_LONGEST_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
-_LONGEST_PAUSE_S = 300
-_CLAIM = ("claim", "worker", "state", "started_at", "attempts", "deaths", "faults")
+_HEARTBEATS_PER_LEASE = 4
+_MAX_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
+_MAX_PAUSE_S = 300
+_CLAIM_FIELDS = ("claim", "worker", "state", "started_at", "attempts", "deaths", "faults")
 
 #: What a row gets that is over, or was dropped, and is asked for again.
-QUEUED_AGAIN: dict[str, Any] = {
+REQUEUED_FIELDS: dict[str, Any] = {
     "state": State.QUEUED,
     "stage": "",
     "reason": "",
@@ -76,7 +76,7 @@ class LeaseLostError(Exception):
     """The row was given to another worker meanwhile, or closed: this worker's outcome is void."""
 
 
-def lease() -> timedelta:
+def lease_duration() -> timedelta:
     """How long a claim holds without a sign of life."""
     return timedelta(seconds=settings.WORK_LEASE_S)
 
@@ -91,7 +91,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
 
     The returned row is read after the claim: its ``claim`` is the token that ``finish`` asks for.
     """
-    waiting = due(queue).order_by("-priority", "pk")
+    waiting = due_rows(queue).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
         token = f"{worker} {uuid.uuid4().hex}"
         claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
@@ -104,7 +104,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
             started_at=Now(),
             finished_at=None,
             heartbeat_at=Now(),
-            lease_until=Now() + lease(),
+            lease_until=Now() + lease_duration(),
         )
         if claimed:
             row: W | None = queue.model._default_manager.filter(pk=pk, claim=token).first()
@@ -112,19 +112,21 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
     return None
 
 
-def due(queue: QuerySet[W]) -> QuerySet[W]:
+def due_rows(queue: QuerySet[W]) -> QuerySet[W]:
     """What of it is queued and need not be waited for.
 
     A pause longer than any comes from a clock that was set back, and is over.
     """
-    longest = timedelta(seconds=_LONGEST_PAUSE_S)
+    longest = timedelta(seconds=_MAX_PAUSE_S)
     is_over = Q(again_at__lte=Now()) | Q(again_at__gt=Now() + longest)
     return queue.filter(Q(again_at=None) | is_over, state=State.QUEUED)
 
 
 def extend(row: Work, **fields: Any) -> bool:
     """Renew the lease, and write ``fields``; False when the claim does not hold any more."""
-    return bool(_held(row).update(heartbeat_at=Now(), lease_until=Now() + lease(), **fields))
+    return bool(
+        _claimed(row).update(heartbeat_at=Now(), lease_until=Now() + lease_duration(), **fields)
+    )
 
 
 def finish(row: Work, state: State, **fields: Any) -> None:
@@ -133,12 +135,12 @@ def finish(row: Work, state: State, **fields: Any) -> None:
     Raises ``LeaseLostError`` when the claim does not hold any more, so that the transaction is
     rolled back: what another worker does now is what counts.
     """
-    closed = _held(row).update(
+    closed = _claimed(row).update(
         state=state,
         claim="",
         lease_until=None,
         finished_at=Now(),
-        **_fitted(row, {"stage": "", "reason": "", "faults": 0, **fields}),
+        **_fit_reason(row, {"stage": "", "reason": "", "faults": 0, **fields}),
     )
     if not closed:
         raise LeaseLostError(f"{row._meta.verbose_name} {row.pk} is held by another worker")
@@ -157,9 +159,9 @@ def close(rows: QuerySet[W], state: State, reason: str) -> int:
     )
 
 
-def put_back(row: Work) -> None:
+def requeue(row: Work) -> None:
     """Queue a claimed row again, unharmed: its worker was stopped."""
-    _held(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
+    _claimed(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
 
 
 def quarantine(row: Work, error: Exception) -> bool:
@@ -183,13 +185,13 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
     A failure of the machine queues the row again, with a pause. A failure of the application's own
     puts it aside, so that nobody tries it for ever, and is raised to be seen.
     """
-    ids = _ids(row)
+    ids = _log_ids(row)
     attributes = {f"kiln.{name}": pk for name, pk in ids.items()}
-    with about(**ids), tracing.span(str(row._meta.verbose_name), attributes, "CONSUMER"):
+    with row_context(**ids), tracing.span(str(row._meta.verbose_name), attributes, "CONSUMER"):
         _attempt(row, service)
 
 
-def _ids(row: Work) -> dict[str, int]:
+def _log_ids(row: Work) -> dict[str, int]:
     """The row's own id, and those of the run, build and graph that it is of."""
     own = {f"{row._meta.verbose_name}_id".replace(" ", "_"): row.pk}
     named = {name: getattr(row, name, None) for name in ("run_id", "build_id", "graph_id")}
@@ -212,24 +214,24 @@ def _attempt(row: W, service: Callable[[W], None]) -> None:
         with suppress(InterfaceError, OperationalError):  # then its lease runs out
             if isinstance(error, InterfaceError | OperationalError) and not connection.is_usable():
                 connection.close()  # the next use makes another
-            put_off(row, fault)
+            postpone(row, fault)
 
 
-def put_off(row: Work, fault: Fault) -> None:
+def postpone(row: Work, fault: Fault) -> None:
     """Queue a claimed row again after a failure of the machine; the pause grows with each.
 
     One that may be to blame itself is put aside in the end, if others are done meanwhile.
     """
-    if fault.of_row and _to_blame(row):
+    if fault.of_row and _is_to_blame(row):
         reason = f"{row.deaths + 1} times: {fault.reason}"
         with suppress(LeaseLostError):
             finish(row, State.QUARANTINED, stage="crash", reason=reason, deaths=F("deaths") + 1)
         return
-    pause = min(settings.WORK_RETRY_S * 2 ** min(row.faults, 16), _LONGEST_PAUSE_S)
-    _queue_again(row, fault, timedelta(seconds=pause))
+    pause = min(settings.WORK_RETRY_S * 2 ** min(row.faults, 16), _MAX_PAUSE_S)
+    _requeue_failed(row, fault, timedelta(seconds=pause))
 
 
-def _to_blame(row: Work) -> bool:
+def _is_to_blame(row: Work) -> bool:
     """Whether processes ended too often over this row: many times while other rows were done, or
     three times as many."""
     deaths = row.deaths + 1
@@ -240,12 +242,12 @@ def _to_blame(row: Work) -> bool:
     return deaths >= 3 * settings.WORK_DEATHS_ALLOWED or others.exists()
 
 
-def _queue_again(row: Work, fault: Fault, pause: timedelta) -> bool:
+def _requeue_failed(row: Work, fault: Fault, pause: timedelta) -> bool:
     at = timezone.now() + pause
     when = f"; tried again at {at:%H:%M:%S} UTC" if pause else "; tried again"
-    again = _fitted(row, {"reason": _shortened(fault.reason) + when})
+    again = _fit_reason(row, {"reason": _shortened(fault.reason) + when})
     return bool(
-        _held(row).update(
+        _claimed(row).update(
             state=State.QUEUED,
             claim="",
             lease_until=None,
@@ -269,7 +271,7 @@ def heartbeat(
     that a long body can stop early.
     """
     over, lease_lost = threading.Event(), threading.Event()
-    interval = min(settings.WORK_LEASE_S / _HEARTBEATS_A_LEASE, _LONGEST_INTERVAL_S)
+    interval = min(settings.WORK_LEASE_S / _HEARTBEATS_PER_LEASE, _MAX_INTERVAL_S)
 
     def beat() -> None:
         try:
@@ -298,22 +300,22 @@ def heartbeat(
         thread.join()
 
 
-def give_on_expired() -> int:
+def requeue_expired() -> int:
     """Queue the rows whose lease ran out, or put aside those that are to blame for it.
 
     A lease longer than any comes from a clock that was set back: a living worker has written
     another by now. Returns how many rows were queued again.
     """
-    of_the_future = {"lease_until__gt": Now() + 2 * lease()}
-    return _give_on({"lease_until__lt": Now()}, machine=False) + _give_on(
+    of_the_future = {"lease_until__gt": Now() + 2 * lease_duration()}
+    return _requeue_running({"lease_until__lt": Now()}, machine=False) + _requeue_running(
         of_the_future, machine=True
     )
 
 
-def give_on_orphans() -> int:
-    """As ``give_on_expired`` for every running row: the caller knows that no worker is alive, so
+def requeue_orphans() -> int:
+    """As ``requeue_expired`` for every running row: the caller knows that no worker is alive, so
     none of them is to blame."""
-    return _give_on({}, machine=True)
+    return _requeue_running({}, machine=True)
 
 
 @transaction.atomic
@@ -327,16 +329,18 @@ def release_all() -> int:
     )
 
 
-def _give_on(condition: dict[str, Any], *, machine: bool) -> int:
+def _requeue_running(condition: dict[str, Any], *, machine: bool) -> int:
     queued = 0
     for model in WORK_MODELS:
-        for row in model._default_manager.filter(state=State.RUNNING, **condition).only(*_CLAIM):
+        for row in model._default_manager.filter(state=State.RUNNING, **condition).only(
+            *_CLAIM_FIELDS
+        ):
             reason = f"the worker {row.worker} is gone"
             if machine or not _died_alone(row):
-                queued += _queue_again(row, Fault(reason), timedelta(0))
+                queued += _requeue_failed(row, Fault(reason), timedelta(0))
             else:
                 reason = f"the process {row.worker} ended while it worked on this"
-                put_off(row, Fault(reason, of_row=True))
+                postpone(row, Fault(reason, of_row=True))
                 queued += 1
     return queued
 
@@ -351,11 +355,11 @@ def _died_alone(row: Work) -> bool:
     return any(worker.is_alive for worker in others)
 
 
-def _held(row: W) -> QuerySet[W]:
+def _claimed(row: W) -> QuerySet[W]:
     return type(row)._default_manager.filter(pk=row.pk, state=State.RUNNING, claim=row.claim)
 
 
-def _fitted(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
+def _fit_reason(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
     """A reason is one line for a table: the first line, as long as the column is."""
     if "reason" in fields:
         length = row._meta.get_field("reason").max_length

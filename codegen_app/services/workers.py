@@ -21,11 +21,11 @@ from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from codegen_app.config import fencing
+from codegen_app.config import sandbox
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers, controls, torch_comparisons
-from codegen_app.services.liveness import Progress, Watch
+from codegen_app.services.liveness import Progress, StallDetector
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -42,13 +42,13 @@ class WorkerHeartbeat:
         self._name = name
         self._queues = list(queues)
         self._progress = progress
-        self._watch = Watch(queues)
+        self._watch = StallDetector(queues)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin; what keeps devices from being used is also in the worker's log."""
-        controls.i_am(self._name)
+        controls.set_worker_name(self._name)
         self._thread.start()
 
     def stop(self) -> None:
@@ -79,7 +79,7 @@ class WorkerHeartbeat:
         self._write(facts)
 
     def _facts(self) -> dict[str, object]:
-        if line := fencing.uploads_disabled_reason(settings.FENCE):
+        if line := sandbox.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
         found, torch = probe(), torch_comparisons.torch_version()
         for one in found:

@@ -9,7 +9,7 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.selectors.compare_revisions.comparison import STATUSES
 from codegen_app.selectors.pages.compare_revisions import SideChoice
 from codegen_app.templatetags.kiln import grouped
@@ -36,7 +36,7 @@ def compared_status(name: str) -> SafeString:
 def choose(context: Context, side: str, choice: SideChoice) -> str:
     """This page's address with the choice as that side."""
     given = {side: choice.text, "repository": choice.repository, "find": "", "start": ""}
-    return changed(context["request"], **given)
+    return replace_query(context["request"], **given)
 
 
 @register.filter

@@ -12,7 +12,7 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.selectors.explorer.model import Explorer
 from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.trials.parameters import UNNAMED
@@ -45,7 +45,7 @@ def url_of_outcome(context: Context, found: Explorer, state: str) -> str:
         return "#node-rejected"
     words = [_node_condition(found), _exact_condition("outcome", state)]
     show = {"show": "all"} if found.nodes else {}
-    return changed(request, filter=" ".join(filter(None, words)), start="", **show)
+    return replace_query(request, filter=" ".join(filter(None, words)), start="", **show)
 
 
 @register.simple_tag(takes_context=True)
@@ -53,7 +53,7 @@ def url_of_value(context: Context, found: Explorer, name: str, value: str) -> st
     """The page with the rows of one value of a parameter alone."""
     exact = _exact_condition(found.keys[name], "" if value == UNNAMED else value)
     words = filter(None, [_node_condition(found), exact])
-    return changed(context["request"], filter=" ".join(words), start="")
+    return replace_query(context["request"], filter=" ".join(words), start="")
 
 
 def _node_condition(found: Explorer) -> str:

@@ -14,9 +14,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.access import permissions
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.pagecache.compressed import SECRET
-from codegen_app.pagecache.reader import ALERTS, NAME, is_kept
+from codegen_app.pagecache.reader import ALERTS, NAME, is_cached_request
 from codegen_app.pagecache.reader import open_alerts as count_of
 from codegen_app.selectors.measured_row import Drift
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
@@ -464,7 +464,7 @@ def theme(context: Context) -> str:
 def account(context: Context) -> str:
     """The reader's name; a mark for it in a page that is kept for all."""
     request = context["request"]
-    if is_kept(request):
+    if is_cached_request(request):
         return NAME
     name: str = request.user.get_username()
     return name
@@ -477,7 +477,7 @@ def open_alerts(context: Context) -> SafeString:
     request = context["request"]
     if not request.user.is_authenticated:  # the login's page answers without a database
         return SafeString("")
-    count = ALERTS if is_kept(request) else count_of(request)
+    count = ALERTS if is_cached_request(request) else count_of(request)
     title = "Open regressions"
     return format_html('<span class="count" title="{}">{}</span>', title, count)
 
@@ -496,4 +496,4 @@ def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
 @register.simple_tag(takes_context=True)
 def with_query(context: Context, **changes: Any) -> str:
     """This page's address with some parameters changed; empty ones left out."""
-    return changed(context["request"], **changes)
+    return replace_query(context["request"], **changes)

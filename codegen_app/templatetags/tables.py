@@ -11,7 +11,7 @@ from django.template import Context
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.selectors.tables import Column, Kind, Table
 from codegen_app.templatetags import kiln
 
@@ -42,9 +42,9 @@ def table_bar(
         "key": "" if beside else ". Key f",
         "columns": [(column, column.key in chosen) for column in table.columns],
         "request": request,
-        "whole": changed(request, filter="", **_RESET_POSITION),
-        "usual": changed(request, column=""),
-        "tsv": changed(request, **{"as": "tsv", **_RESET_POSITION}),
+        "whole": replace_query(request, filter="", **_RESET_POSITION),
+        "usual": replace_query(request, column=""),
+        "tsv": replace_query(request, **{"as": "tsv", **_RESET_POSITION}),
     }
 
 
@@ -60,7 +60,7 @@ def hidden_others(context: Context, *own: str) -> SafeString:
 def without_table(context: Context) -> str:
     """The page's address without what it asks of the table: what narrows the list alone."""
     table = dict.fromkeys(("sort", "filter", "column", "as"), "")
-    return changed(context["request"], **table, **_RESET_POSITION)
+    return replace_query(context["request"], **table, **_RESET_POSITION)
 
 
 def _other_params(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
@@ -89,7 +89,7 @@ def _heading(
         '<th scope="col"{}{}><a href="{}" title="Sort {}">{}{}</a></th>',
         _NUMBER if column.kind.is_number else "",
         format_html(' aria-sort="{}"', way) if is_sorted else "",
-        changed(request, sort=f"{'-' if descending else ''}{column.key}", **_RESET_POSITION),
+        replace_query(request, sort=f"{'-' if descending else ''}{column.key}", **_RESET_POSITION),
         ("descending" if descending else "ascending") + (f": {column.note}" if column.note else ""),
         content or column.title,
         format_html(' <span class="unit">{}</span>', column.unit)

@@ -7,7 +7,7 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.selectors.pages.history import MAX_BESIDE, HistoryPage
 from codegen_app.selectors.series_summary import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
@@ -66,11 +66,11 @@ def series_tags(head: SeriesHead) -> SafeString:
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
     """The history's address with one more series beside it."""
     keys = [one.head.id for one in page.beside] + [key]
-    return changed(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
+    return replace_query(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
 
 
 @register.simple_tag(takes_context=True)
 def without_beside(context: Context, page: HistoryPage, key: int) -> str:
     """The history's address without one of the series beside it."""
     keys = [one.head.id for one in page.beside if one.head.id != key]
-    return changed(context["request"], **{"with": ",".join(map(str, keys))})
+    return replace_query(context["request"], **{"with": ",".join(map(str, keys))})

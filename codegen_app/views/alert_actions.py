@@ -11,7 +11,7 @@ from codegen_app.access import permissions
 from codegen_app.models import Alert, Remeasurement
 from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.services.alerting import retuning
-from codegen_app.services.remeasuring import asking
+from codegen_app.services.remeasuring import requests
 from codegen_app.views.page import Crumb, get_or_404, render_page
 from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
@@ -52,7 +52,7 @@ def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
 def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
     """Have both sides of its changes measured again, here or by who sends them."""
     try:
-        answers = asking.ask(get_object_or_404(Alert, pk=pk), actor(request))
+        answers = requests.request_remeasurement(get_object_or_404(Alert, pk=pk), actor(request))
     except UserError as error:
         messages.error(request, f"Not measured again: {error}")
     else:
@@ -69,7 +69,7 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop one that waits or is measured."""
     row = get_object_or_404(Remeasurement, pk=pk)
-    if not asking.cancel(row, actor(request)):
+    if not requests.cancel(row, actor(request)):
         messages.info(request, "It was over already.")
     return redirect("alert_actions", row.alert_id)
 
@@ -78,5 +78,5 @@ def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def withdraw_requests(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask the senders for nothing more."""
-    asking.withdraw(get_object_or_404(Alert, pk=pk), actor(request))
+    requests.withdraw(get_object_or_404(Alert, pk=pk), actor(request))
     return redirect("alert_actions", pk)

@@ -116,14 +116,14 @@ def _controls(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _attempt(request: HttpRequest, act: Callable[[], services.Act]) -> None:
+def _attempt(request: HttpRequest, act: Callable[[], services.TriageAction]) -> None:
     try:
         messages.success(request, sentence(act().line))
     except UserError as error:
         messages.error(request, sentence(str(error)))
 
 
-def _apply_triage(form: TriageForm, request: HttpRequest) -> services.Act:
+def _apply_triage(form: TriageForm, request: HttpRequest) -> services.TriageAction:
     given, by = form.cleaned_data, actor(request)
     keys, what = given["alert"], given["do"]
     if what == ASSIGN:

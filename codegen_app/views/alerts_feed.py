@@ -17,7 +17,7 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.html import escape
 
 from codegen_app.access import tokens as texts
-from codegen_app.addresses import absolute
+from codegen_app.addresses import absolute_url
 from codegen_app.forms.feeds import FeedForm
 from codegen_app.models import Scope
 from codegen_app.selectors.alert_feed import FeedEntry, feed_entries
@@ -56,7 +56,7 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
     """Why not, to who may not read it; None to who may."""
     if request.user.is_authenticated or not settings.READ_NEEDS_LOGIN:
         return None
-    token = tokens.find(_token(request.headers.get("Authorization", "")))
+    token = tokens.find_token(_token(request.headers.get("Authorization", "")))
     if token is None:
         response = _plain("The feed needs a login, or an API token with the scope read.", 401)
         response.headers["WWW-Authenticate"] = _CHALLENGE
@@ -64,7 +64,7 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
     if Scope.READ not in token.scopes:
         return _plain("This token lacks the scope “read”.", 403)
     try:
-        tokens.spend(token, requests=1)
+        tokens.charge_rate(token, requests=1)
     except tokens.RateError as error:
         response = _plain(str(error), 429)
         response.headers["Retry-After"] = str(error.seconds)
@@ -76,7 +76,7 @@ def _token(header: str) -> str:
     """The token of a header, in either form; "" for none."""
     found = _BASIC.fullmatch(header)
     if found is None:
-        return texts.bearer(header)
+        return texts.bearer_token(header)
     try:
         return base64.b64decode(found[1], validate=True).decode().partition(":")[2]
     except (BinasciiError, UnicodeDecodeError):
@@ -92,16 +92,16 @@ class _Feed(Atom1Feed):
 
 
 def _atom(request: HttpRequest, found: list[FeedEntry]) -> bytes:
-    here = absolute(request.get_full_path())
+    here = absolute_url(request.get_full_path())
     feed = _Feed(
         title="Kiln: alerts",
-        link=absolute(reverse("alerts")),
+        link=absolute_url(reverse("alerts")),
         description="",
         feed_url=here,
         feed_guid=here,
     )
     for entry in found:
-        address = absolute(reverse("alert", args=[entry.id]))
+        address = absolute_url(reverse("alert", args=[entry.id]))
         feed.add_item(
             title=_xml(entry.title),
             link=address,

@@ -18,7 +18,7 @@ from codegen_app import files
 from codegen_app.forms.query import BundleForm
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing
-from codegen_app.services.bundles import Requested
+from codegen_app.services.bundles import BundleRequest
 from codegen_app.views import ranges
 from scheduler.errors import UserError
 
@@ -29,7 +29,7 @@ def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     times = BundleForm(request.GET).text("times")
-    return _download(request, graph, lambda: bundles.of_graph(graph, times))
+    return _download(request, graph, lambda: bundles.graph_bundle(graph, times))
 
 
 def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -40,7 +40,7 @@ def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     )
     requested = uses.filter(template_node=BundleForm(request.GET).number("node") or 0)
     use = requested.first() or uses.first() or get_object_or_404(uses)
-    return _download(request, kernel, lambda: bundles.of_kernel(use))
+    return _download(request, kernel, lambda: bundles.kernel_bundle(use))
 
 
 def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
@@ -52,7 +52,7 @@ def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _download(
-    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], Requested]
+    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], BundleRequest]
 ) -> HttpResponseBase:
     """The zip, or the page on which it can be asked for, or back to the subject's page with one
     line that says why there is none."""
@@ -66,19 +66,19 @@ def _download(
     return redirect(subject)
 
 
-def _pack_now(requested: Requested) -> HttpResponseBase:
+def _pack_now(requested: BundleRequest) -> HttpResponseBase:
     """Packed here and now. A process packs one at a time: others have their pages meanwhile."""
     if not _packing_lock.acquire(blocking=False):
         raise UserError("another bundle is being packed: try again in a moment")
     try:
-        packed = bundles.packed(requested)
+        packed = bundles.open_bundle(requested)
     finally:
         _packing_lock.release()
     return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
 
 
-def _pack_by_worker(request: HttpRequest, requested: Requested) -> HttpResponseBase:
-    row = packing.of(requested)
+def _pack_by_worker(request: HttpRequest, requested: BundleRequest) -> HttpResponseBase:
+    row = packing.find_packing(requested)
     if row is None:
         given = {"use": requested.use.pk} if requested.use else {"times": requested.times}
         kept = urlencode({key: value for key, value in given.items() if value})
@@ -91,10 +91,10 @@ def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
     """The file from the storage; where it was lost or damaged, the page that says so."""
     assert row.file is not None, "it is done"
     try:
-        file = files.opened(row.file.path, row.file.digest)
+        file = files.open_file(row.file.path, row.file.digest)
     except FileNotFoundError:
-        packing.lose(row)
+        packing.mark_missing(row)
         return redirect(row)
     return ranges.file_response(
-        request, file, row.file.size_bytes, row.file.digest, f"{packing.folder(row)}.zip"
+        request, file, row.file.size_bytes, row.file.digest, f"{packing.folder_name(row)}.zip"
     )

@@ -32,7 +32,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
     if is_post:
         if form.is_valid():
             try:
-                row = services.add(actor(request), form.cleaned_data)
+                row = services.add_channel(actor(request), form.cleaned_data)
                 messages.success(request, f"{row} is added: send it a test.")
                 return redirect("channel", pk=row.pk)
             except UserError as error:
@@ -62,7 +62,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
     if is_post:
         if form.is_valid():
             try:
-                services.change(actor(request), row, form.cleaned_data)
+                services.change_channel(actor(request), row, form.cleaned_data)
                 messages.success(request, f"{row} is changed.")
                 return redirect("channel", pk=pk)
             except UserError as error:
@@ -95,7 +95,7 @@ def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
     """On or off."""
     row, on = _row(pk), request.POST.get("on") == "1"
     word = "on" if on else "off"
-    if services.switch(actor(request), row, on=on):
+    if services.set_active(actor(request), row, on=on):
         messages.success(request, f"{row} is switched {word}.")
     else:
         messages.warning(request, f"{row} was {word} already.")
@@ -140,7 +140,7 @@ def send_again(request: HttpRequest, pk: int) -> HttpResponse:
     row = rows.filter(pk=pk).first()
     if row is None:
         raise Http404(f"there is no delivery {pk}")
-    if services.send_again(actor(request), row):
+    if services.retry(actor(request), row):
         messages.success(request, "It is tried again now.")
     else:
         messages.warning(request, "It was delivered already.")

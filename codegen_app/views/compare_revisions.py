@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from codegen_app.addresses import absolute, changed
+from codegen_app.addresses import absolute_url, replace_query
 from codegen_app.forms.compare_revisions import RevisionsForm
 from codegen_app.forms.query import HiddenParams, hidden_params
 from codegen_app.selectors.compare_revisions.address import BASE, comparison_url, revision_text
@@ -61,7 +61,7 @@ def _swapped_url(request: HttpRequest, page: RevisionsPage) -> str:
         return ""
     base = page.before
     text = revision_text(base.name) if base.text.startswith(BASE) else base.text
-    return changed(request, before=page.after.text, after=text, start="")
+    return replace_query(request, before=page.after.text, after=text, start="")
 
 
 def _hidden_params(request: HttpRequest, box: str) -> HiddenParams:
@@ -106,5 +106,5 @@ def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
     except UserError as error:
         return HttpResponse(f"{error}\n", kind, _UNPROCESSABLE)
     shown = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
-    link = absolute(comparison_url(before, after, **shown))
+    link = absolute_url(comparison_url(before, after, **shown))
     return HttpResponse(found.markdown(link), kind)

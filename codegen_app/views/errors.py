@@ -21,7 +21,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
 
-from codegen_app.access.programs import wants_json
+from codegen_app.access.negotiation import wants_json
 from codegen_app.files import StorageAwayError
 from scheduler.errors import MachineError
 

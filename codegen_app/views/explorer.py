@@ -41,7 +41,7 @@ def explorer_view(
     return ExplorerView(
         found,
         form,
-        {**drawn, "explorer-data": explorer_charts.linked(found, form.chosen("x"))}
+        {**drawn, "explorer-data": explorer_charts.link_data(found, form.chosen("x"))}
         if drawn
         else {},
         pairs="explorer-grid" in drawn,

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from codegen_app import codeview, timelineview
 from codegen_app.access import permissions
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.forms.external_kernels import UploadKernelForm
 from codegen_app.forms.query import ExternalKernelForm
 from codegen_app.models import ForeignKernel
@@ -25,7 +25,7 @@ from codegen_app.selectors.pages.external_kernels import (
     load_report,
 )
 from codegen_app.server import bodies
-from codegen_app.services import foreign_kernels, packing
+from codegen_app.services import external_kernels, packing
 from codegen_app.views.page import Crumb, get_or_404, render_page
 from codegen_app.views.permissions import actor, require_permission
 from scheduler.cycles import report_json
@@ -50,14 +50,14 @@ def external_kernel_list(request: HttpRequest, *, as_json: bool = False) -> Http
         title="Look at a kernel",
         status=422 if is_post else 200,
         form=form,
-        action=bodies.with_ticket(request, "look"),
+        action=bodies.ticket_url(request, "look"),
     )
 
 
 def _create(request: HttpRequest, form: UploadKernelForm) -> ForeignKernel:
     file = form.cleaned_data["file"]
     launch, board = form.cleaned_data["launch"], form.chosen()
-    return foreign_kernels.ask(file, file.name or "", launch, board, actor(request))
+    return external_kernels.submit(file, file.name or "", launch, board, actor(request))
 
 
 def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -84,7 +84,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
 def _context(request: HttpRequest, page: ExternalKernelPage) -> dict[str, Any]:
     if page.modelled is None:
         return {}
-    whole = changed(request, at="")
+    whole = replace_query(request, at="")
     timeline = page.modelled.timeline
     return {
         "modelled": page.modelled,
@@ -120,6 +120,6 @@ def cancel_external_kernel(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(ForeignKernel, pk=pk)
     if not packing.may_cancel(row.requested_by_id, request.user):
         raise PermissionDenied("Somebody else asked for this kernel, who may cancel it.")
-    if not foreign_kernels.cancel(row, actor(request)):
+    if not external_kernels.cancel(row, actor(request)):
         messages.info(request, "It was over already.")
     return redirect(row)

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app import codelines
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.forms.query import GraphForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
@@ -30,7 +30,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     address = GraphForm(request.GET)
     page = get_or_404(f"graph {pk}", graph_page, pk, address.text("times"))
     view = address.view_name(has_wrapper=bool(page.wrapper))
-    page = choices.as_generated(page, with_wrapper=view == GraphForm.WRAPPER)
+    page = choices.with_generated_code(page, with_wrapper=view == GraphForm.WRAPPER)
     table, asks = _table(request, page, view)
     if table is not None and wants_tsv(request):
         return tsv_response(table)
@@ -49,7 +49,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         colour=address.text("colour") or GraphForm.KIND,
         colours=_colours(request),
         times=TimesForm(request.GET, page.buckets, "view", "scheduled", "node", "colour"),
-        wrapper=codelines.plain(page.wrapper) if view == GraphForm.WRAPPER else "",
+        wrapper=codelines.highlight_python(page.wrapper) if view == GraphForm.WRAPPER else "",
     )
 
 
@@ -72,7 +72,7 @@ def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[
     return [
         (
             text,
-            changed(request, view="" if key == GraphForm.KERNELS else key, **_RESET_TABLE),
+            replace_query(request, view="" if key == GraphForm.KERNELS else key, **_RESET_TABLE),
             key == shown,
         )
         for key, text in _TABS.items()
@@ -83,6 +83,6 @@ def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[
 def _colours(request: HttpRequest) -> list[tuple[str, str, str]]:
     """What the drawing's colours can say: its key, its title, its address."""
     return [
-        (GraphForm.KIND, "Kind", changed(request, colour="")),
-        (GraphForm.TIME, "Time", changed(request, colour=GraphForm.TIME)),
+        (GraphForm.KIND, "Kind", replace_query(request, colour="")),
+        (GraphForm.TIME, "Time", replace_query(request, colour=GraphForm.TIME)),
     ]

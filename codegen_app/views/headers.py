@@ -27,5 +27,5 @@ def header(
         title=page.file,
         stages=[Crumb(page.kernel, kernel), Crumb(page.file)],
         back=kernel,
-        code=codeview.header(page, kernel),
+        code=codeview.header_lines(page, kernel),
     )

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from codegen_app.access import embedding
-from codegen_app.addresses import absolute
+from codegen_app.addresses import absolute_url
 from codegen_app.forms.history import LINEAR, LOG, RELATIVE, REVISION, TIME, HistoryForm
 from codegen_app.selectors.pages.history import history_page
 from codegen_app.selectors.pages.history_chart import change_chart, encode_chart, history_chart
@@ -31,8 +31,8 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         beside=",".join(str(one.head.id) for one in page.beside),
         scales=(LINEAR, LOG, RELATIVE),
         axes=(TIME, REVISION),
-        embed_root=absolute(page.head.url) if settings.SITE_URL else "",
-        embed_key=embedding.key_of(pk),
+        embed_root=absolute_url(page.head.url) if settings.SITE_URL else "",
+        embed_key=embedding.series_key(pk),
     )
 
 

@@ -30,7 +30,7 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
     """Every point, oldest first, as it is read from the database."""
     series = get_object_or_404(Series, pk=pk)
     return StreamingHttpResponse(
-        delimited.lines(chain([COLUMNS], csv_rows(series)), delimited.CSV),
+        delimited.format_rows(chain([COLUMNS], csv_rows(series)), delimited.CSV),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="series-{pk}.csv"'},
     )
@@ -42,7 +42,7 @@ def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
     @wraps(view)
     def answer(request: HttpRequest, pk: int) -> HttpResponse:
-        is_public = embedding.has_key(request, pk)
+        is_public = embedding.has_series_key(request, pk)
         if not is_public and not embedding.may_see(request):
             return redirect_to_login(request.get_full_path())
         response = view(request, pk)
@@ -65,7 +65,7 @@ def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
 def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
     """The latest figure and the change of the last ``?days=30``."""
     address = EmbedForm(request.GET)
-    days = min(address.number("days") or plots.DAYS, plots.MOST_DAYS)
+    days = min(address.number("days") or plots.DAYS, plots.MAX_DAYS)
     of = get_or_404(f"series {pk}", plot_data, pk)
     return _picture(plots.badge(of, address.text("theme") or "light", days))
 

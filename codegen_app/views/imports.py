@@ -13,12 +13,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.access import permissions
-from codegen_app.access.programs import wants_json
+from codegen_app.access.negotiation import wants_json
 from codegen_app.forms.graphs import ImportGraphForm
 from codegen_app.models import Graph
 from codegen_app.selectors.pages.imports import import_page
 from codegen_app.server import bodies
-from codegen_app.services import graphs, texts
+from codegen_app.services import graphs, sanitize
 from codegen_app.views.page import render_page
 from codegen_app.views.permissions import actor, require_permission
 from scheduler.errors import UserError
@@ -56,7 +56,7 @@ def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
         status=422 if is_post else 200,
         json_url=reverse("import_json"),
         form=form,
-        upload_url=bodies.with_ticket(request, "import"),
+        upload_url=bodies.ticket_url(request, "import"),
     )
 
 
@@ -68,7 +68,7 @@ def _errors(form: ImportGraphForm) -> list[dict[str, str]]:
 
 def _import_file(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
     file: UploadedFile = form.cleaned_data["file"]
-    own = one_line(texts.fitted(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
+    own = one_line(sanitize.storable_text(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
     with tempfile.TemporaryDirectory() as folder:
         # Nothing of the sender's leads anywhere: errors name the file as they called it.
         path = Path(folder) / f"{to_identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"

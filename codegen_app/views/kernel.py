@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from codegen_app import charts, codeview, timelineview
-from codegen_app.addresses import changed
+from codegen_app.addresses import replace_query
 from codegen_app.forms.builds import BuildForm, rebuild_form
 from codegen_app.forms.modelling import ModelForm
 from codegen_app.forms.query import KernelForm
@@ -88,7 +88,7 @@ def _modelled_partial(request: HttpRequest, page: KernelPage) -> HttpResponse:
 
 def _modelled_polling(request: HttpRequest, page: KernelPage) -> str:
     """Where to look for what becomes of the modellings that are not over; empty where all are."""
-    return changed(request, part="modelled") if page.modelled.is_open else ""
+    return replace_query(request, part="modelled") if page.modelled.is_open else ""
 
 
 def model_form(page: KernelPage) -> ModelForm | None:
@@ -102,7 +102,7 @@ def _context(request: HttpRequest, page: KernelPage, address: KernelForm) -> dic
     """What only the whole page shows: panes, instructions, limits."""
     loop = address.number("loop") or 0
     only = page.listing.loop_at(loop) if page.listing else None
-    whole = changed(request, loop="")
+    whole = replace_query(request, loop="")
     return {
         "code": codeview.panes(page, only, address.text("of"), page.modelled.shown),
         "timeline": _timeline(page, whole),
@@ -140,7 +140,7 @@ def _is_over(page: KernelPage, waiting: int | None) -> bool:
 
 def _blocks(page: KernelPage, whole: str) -> list[tuple[FunctionRow, SafeString]]:
     functions = page.listing.functions if page.listing else ()
-    return [(function, codeview.blocks(function, whole)) for function in functions]
+    return [(function, codeview.block_rows(function, whole)) for function in functions]
 
 
 def _polling(request: HttpRequest, page: KernelPage) -> str:
@@ -148,7 +148,7 @@ def _polling(request: HttpRequest, page: KernelPage) -> str:
     if page.build is None or not any(build.is_open for build in page.builds):
         return ""
     shown = page.build.id
-    return changed(request, build=shown, waiting=shown if page.build.is_open else "")
+    return replace_query(request, build=shown, waiting=shown if page.build.is_open else "")
 
 
 def _crumbs(use: UseRow) -> tuple[Crumb, ...]:

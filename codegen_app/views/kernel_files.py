@@ -102,7 +102,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
         "offline/kernel.html",
         {
             "page": page,
-            "code": codeview.offline(page),
+            "code": codeview.offline_panes(page),
             "kinds": kind_titles(page.words),
             "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
             "script": mark_safe(_static("js/offline.js")),  # noqa: S308

@@ -11,7 +11,7 @@ from codegen_app.access import permissions
 from codegen_app.forms.modelling import ModelForm
 from codegen_app.models import GeneratedKernel, KernelUse, Modelling
 from codegen_app.selectors.modelled.rows import load_report
-from codegen_app.services.modelling import asking
+from codegen_app.services.modelling import requests
 from codegen_app.views.kernel import kernel as kernel_view
 from codegen_app.views.permissions import actor, require_permission
 from scheduler.cycles import report_json
@@ -29,7 +29,7 @@ def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
     if form.is_valid():
         try:
             sizes = form.cleaned_data.get("sizes") or {}
-            rows = asking.ask(use, form.chosen(), sizes, actor(request))
+            rows = requests.request_modelling(use, form.chosen(), sizes, actor(request))
             return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}#modelled")
         except UserError as error:
             form.add_error(None, str(error))
@@ -63,6 +63,6 @@ def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop one."""
     row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
-    if not asking.cancel(row, actor(request)):
+    if not requests.cancel(row, actor(request)):
         messages.info(request, "This modelling was over already.")
     return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import Resolver404, reverse
 
-from codegen_app.access.programs import wants_json
+from codegen_app.access.negotiation import wants_json
 from codegen_app.views.page import sentence
 
 _MAX_SHOWN = 120  # characters of an address that are shown, and searched for

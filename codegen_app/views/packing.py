@@ -14,7 +14,7 @@ from codegen_app.forms.query import PackForm
 from codegen_app.models import Graph, KernelUse, Packing
 from codegen_app.selectors.pages.packing import packing_page
 from codegen_app.services import bundles, packing
-from codegen_app.services.bundles import Requested
+from codegen_app.services.bundles import BundleRequest
 from codegen_app.views.page import Crumb, get_or_404, render_page
 from codegen_app.views.permissions import actor
 from scheduler.errors import UserError
@@ -31,7 +31,7 @@ def pack(request: HttpRequest, pk: int) -> HttpResponse:
     except UserError as error:
         messages.error(request, str(error))
         return redirect(graph)
-    row = packing.of(requested)
+    row = packing.find_packing(requested)
     if row is not None and row.is_open:
         return redirect(row)
     context = {
@@ -45,8 +45,8 @@ def pack(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @login_required
-def _ask(request: HttpRequest, requested: Requested) -> HttpResponse:
-    return redirect(packing.ask(requested, actor(request)))
+def _ask(request: HttpRequest, requested: BundleRequest) -> HttpResponse:
+    return redirect(packing.request_packing(requested, actor(request)))
 
 
 def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -76,9 +76,9 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(row)
 
 
-def _requested(graph: Graph, given: PackForm) -> Requested:
+def _requested(graph: Graph, given: PackForm) -> BundleRequest:
     use = given.number("use")
     if use is None:
-        return bundles.of_graph(graph, given.text("times"))
+        return bundles.graph_bundle(graph, given.text("times"))
     uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
-    return bundles.of_kernel(get_object_or_404(uses, pk=use, template_node__graph=graph))
+    return bundles.kernel_bundle(get_object_or_404(uses, pk=use, template_node__graph=graph))

@@ -11,8 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
-from codegen_app.pagecache.keep import Kept, kept
-from codegen_app.pagecache.reader import TOKEN, is_kept
+from codegen_app.pagecache.cache import CachePolicy, cached
+from codegen_app.pagecache.reader import TOKEN, is_cached_request
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.stats.intervals import bounds_of
 
@@ -33,10 +33,12 @@ class Crumb:
     url: str = ""
 
 
-def with_json_view(route: str, view: View, name: str, how: Kept | None = None) -> list[URLPattern]:
+def with_json_view(
+    route: str, view: View, name: str, how: CachePolicy | None = None
+) -> list[URLPattern]:
     """A page's address and that of its JSON; ``how`` says how its pages are kept, if they are."""
     if how is not None:
-        view = kept(view, how)
+        view = cached(view, how)
     json_route = f"{route}.json" if route else "overview.json"
     return [
         path(json_route, view, {"as_json": True}, name=f"{name}_json"),
@@ -67,7 +69,7 @@ def render_page(
             "title": title,
             "stages": stages,
             "json_url": _json_url(request),
-            **({"csrf_token": TOKEN} if is_kept(request) else {}),
+            **({"csrf_token": TOKEN} if is_cached_request(request) else {}),
             **extra,
         },
         status=status,

@@ -13,12 +13,12 @@ from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.selections import ImportSelectionsForm
 from codegen_app.forms.tables import TableForm
 from codegen_app.models import Selection
-from codegen_app.pagecache.reader import TICKETED, is_kept
+from codegen_app.pagecache.reader import TICKETED, is_cached_request
 from codegen_app.selectors.pages import selections as selectors
 from codegen_app.selectors.pages.selection_columns import COLUMNS
 from codegen_app.selectors.tables import build_table as made
 from codegen_app.server import bodies
-from codegen_app.services import exchange
+from codegen_app.services import selection_io
 from codegen_app.services import selections as services
 from codegen_app.views.page import render_page
 from codegen_app.views.permissions import actor, require_permission
@@ -53,15 +53,15 @@ def selections(
         status=422 if importing or errors else 200,
         importing=importing or ImportSelectionsForm(),
         import_address=TICKETED
-        if is_kept(request)
-        else bodies.with_ticket(request, "import_selections"),
+        if is_cached_request(request)
+        else bodies.ticket_url(request, "import_selections"),
         errors=errors,
     )
 
 
 def export_selections(_: HttpRequest) -> HttpResponse:
     """What serves now, as a file."""
-    answer = JsonResponse(exchange.export(), json_dumps_params={"indent": 1})
+    answer = JsonResponse(selection_io.export(), json_dumps_params={"indent": 1})
     answer.headers["Content-Disposition"] = 'attachment; filename="selections.json"'
     return answer
 
@@ -74,7 +74,7 @@ def restore_selection(request: HttpRequest, pk: int) -> HttpResponse:
     form = ReasonForm(request.POST)
     if form.is_valid():
         try:
-            services.put_back(selection, actor(request), form.cleaned_data["why"])
+            services.restore(selection, actor(request), form.cleaned_data["why"])
             messages.success(request, f"{selection.kernel.name} serves again.")
             return redirect("selections")
         except UserError as error:
@@ -91,7 +91,7 @@ def import_selections(request: HttpRequest) -> HttpResponse:
         given = form.cleaned_data
         try:
             content = given["file"].read()
-            found = exchange.import_text(content, actor(request), given["why"], make=False)
+            found = selection_io.import_text(content, actor(request), given["why"], make=False)
         except UserError as error:
             form.add_error("file", str(error))
         else:
@@ -100,7 +100,7 @@ def import_selections(request: HttpRequest) -> HttpResponse:
     return selections(request, importing=form)
 
 
-def _report(request: HttpRequest, found: exchange.Imported) -> None:
+def _report(request: HttpRequest, found: selection_io.ImportSummary) -> None:
     messages.success(request, f"{found.new} choices are new, {found.known} served already.")
     for line in found.left[:_MAX_REPORTED]:
         messages.warning(request, line)

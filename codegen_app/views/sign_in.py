@@ -21,7 +21,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from codegen_app.access import throttle
 from codegen_app.access.backends import IDENTITIES
-from codegen_app.addresses import absolute
+from codegen_app.addresses import absolute_url
 from codegen_app.config.sign_in import Provider
 
 
@@ -57,14 +57,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
     after = _own_url(request, request.GET.get("next", ""))
     try:
-        address, begun = oidc.start(_callback_url(), after)
+        address, begun = oidc.start_sign_in(_callback_url(), after)
     except oidc.SignInError as error:
         return _back_to_login(request, str(error), after)
     response = redirect(address)
     response.headers["Cache-Control"] = "no-store"
     response.set_cookie(
         oidc.cookie_name(),
-        begun.sealed(),
+        begun.signed_cookie(),
         max_age=oidc.COOKIE_S,
         secure=settings.HTTPS,
         httponly=True,
@@ -80,12 +80,12 @@ def sign_in_callback(request: HttpRequest) -> HttpResponse:
     from codegen_app.access import oidc  # noqa: PLC0415 - of the extra
     from codegen_app.services import identities  # noqa: PLC0415
 
-    begun = oidc.started(request)
+    begun = oidc.pending_sign_in(request)
     if not AxesProxyHandler.is_allowed(request, {"username": _failure_username(provider, "")}):
-        return throttle.stopped(request)
+        return throttle.lockout_response(request)
     try:
-        person = oidc.finish(request, begun, _callback_url())
-        user = identities.account_of(provider, person)
+        person = oidc.finish_sign_in(request, begun, _callback_url())
+        user = identities.get_or_create_account(provider, person)
     except oidc.SignInError as error:
         if error.counts:
             name = _failure_username(provider, error.subject or (begun.state[:8] if begun else ""))
@@ -115,7 +115,7 @@ def _failure_username(provider: Provider, who: str) -> str:
 
 
 def _callback_url() -> str:
-    return absolute(reverse("signed_in"))
+    return absolute_url(reverse("signed_in"))
 
 
 def _own_url(request: HttpRequest, address: str) -> str:

@@ -65,7 +65,7 @@ def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         at = form.cleaned_data["at"]
         line = f"The level begins anew at {at:%Y-%m-%d %H:%M} UTC."
-        _attempt(request, lambda: services.begin_anew(series, at, reason, by), line)
+        _attempt(request, lambda: services.add_baseline(series, at, reason, by), line)
     else:
         messages.error(request, str(form.errors["at"][0]))
     return redirect("thresholds", pk=pk)
@@ -117,11 +117,11 @@ def _page(
     )
 
 
-def _with_baseline(page: ThresholdsPage) -> services.Proposed:
+def _with_baseline(page: ThresholdsPage) -> services.Proposal:
     """What is set, and that a level begins at the change that was pointed at."""
     rule = page.rule
     assert page.at is not None
-    return services.Proposed(
+    return services.Proposal(
         least_effect=rule.least_effect if rule else None,
         muted=rule.muted if rule else False,
         stale_after=rule.stale_after if rule else None,
@@ -129,7 +129,7 @@ def _with_baseline(page: ThresholdsPage) -> services.Proposed:
     )
 
 
-def _trial(pk: int, proposed: services.Proposed) -> tuple[services.Trial | None, str]:
+def _trial(pk: int, proposed: services.Proposal) -> tuple[services.Trial | None, str]:
     try:
         return services.dry_run(Series.objects.get(pk=pk), proposed), ""
     except UserError as error:

@@ -29,7 +29,7 @@ def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if is_post and form.is_valid():
         given = form.cleaned_data
         try:
-            _, text = services.make(
+            _, text = services.create_token(
                 *(actor(request), given["name"], given["scopes"], form.expires_at()),
                 worker_name=given["worker_name"],
                 worker_queue=given["worker_queue"],

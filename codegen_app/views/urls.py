@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from codegen_app.api.urls import urlpatterns as of_programs
-from codegen_app.pagecache.keep import Kept, kept
+from codegen_app.pagecache.cache import CachePolicy, cached
 from codegen_app.selectors.fingerprints import kernel_fingerprint
 from codegen_app.views.alert_actions import (
     actions,
@@ -81,7 +81,11 @@ from codegen_app.views.withdrawals import restore_point, withdraw_point
 from codegen_app.views.workers import control_worker
 
 # Workers are shown as they are, and how long a run has taken.
-TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_fingerprint)
+TIMED, PLAIN, BY_KERNEL = (
+    CachePolicy(seconds=1.0),
+    CachePolicy(),
+    CachePolicy(trace=kernel_fingerprint),
+)
 
 urlpatterns = [
     *with_json_view("", overview, "overview", TIMED),
@@ -124,7 +128,7 @@ urlpatterns = [
     path("series/<int:pk>.csv", series_csv, name="series_csv"),
     path("series/<int:pk>.svg", series_plot, name="series_plot"),
     path("series/<int:pk>/badge.svg", series_badge, name="series_badge"),
-    path("series/<int:pk>/points.json", kept(series_points, PLAIN), name="series_points"),
+    path("series/<int:pk>/points.json", cached(series_points, PLAIN), name="series_points"),
     *with_json_view("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
     path("series/<int:pk>/points/<int:datum>/withdraw", withdraw_point, name="withdraw_point"),
     path("series/<int:pk>/points/<int:datum>/restore", restore_point, name="restore_point"),

@@ -46,7 +46,7 @@ def _apply_control(request: HttpRequest, given: dict[str, Any]) -> None:
         now = f"serves {given['queue']} alone" if given["queue"] else "serves all its queues"
     else:
         control = Control(given["do"])
-        changed = controls.steer(worker, control, actor(request), given["why"])
+        changed = controls.set_control(worker, control, actor(request), given["why"])
         now = _RESULT_TEXTS[control]
     if changed:
         messages.success(request, f"{worker} {now}.")

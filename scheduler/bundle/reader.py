@@ -37,7 +37,8 @@ class Bundle:
         graph = graph_from_json(_read_json(self.folder / bundle_paths.GRAPH))
         if graph.digest != self.manifest.graph_digest:
             raise UserError(
-                f"{self.folder}: {bundle_paths.GRAPH} is of another model than {bundle_paths.MANIFEST}"
+                f"{self.folder}: {bundle_paths.GRAPH} is of another model than"
+                f" {bundle_paths.MANIFEST}"
             )
         return graph
 

@@ -96,9 +96,8 @@ class BaseScheduling(ABC):
         does not serve one of the targets."""
         if node.name not in self._templates:
             if not self.serves(node):
-                raise UserError(
-                    f"{node.name}: {self._unsupported_reason(node)}{alternative_hint(self.alternative)}"
-                )
+                hint = alternative_hint(self.alternative)
+                raise UserError(f"{node.name}: {self._unsupported_reason(node)}{hint}")
             template = self._table[node.kind]
             self._templates[node.name] = template(
                 node, self.schedule.lowered, self.targets, self.comment

@@ -31,7 +31,8 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
         kind = "causal " if main.causal else "masked " if main.mask is not None else ""
         kind += "" if main.cap is None else "capped "
         against = (main.column.size, main.value_depth.size)
-        return f"{name}({_format_sizes(rows, at)}, {_format_sizes(against, at)}) {kind}{_operand_type(node).label}"
+        sizes = f"{_format_sizes(rows, at)}, {_format_sizes(against, at)}"
+        return f"{name}({sizes}) {kind}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]
     outer, inner = next((nest for nest in nests if nest[1]), nests[-1])
     loops = [numel(outer), *([numel(inner)] if inner else [])]

@@ -76,7 +76,8 @@ def render_section() -> str:
             "",
             "Written by `python -m scheduler.cycles.constants_table` from"
             " `scheduler/cycles/constants.py`. Cycles are those of the compute unit's clock. A"
-            " constant with a range has a value at the end that makes kernels fast, in the middle, and at the slow end; a time's band"
+            " constant with a range has a value at the end that makes kernels fast, in the middle,"
+            " and at the slow end; a time's band"
             " has all of them at one end together. Clocks, units, caches and peak bandwidth of the"
             " boards are AMD's own (`scheduler/targets/amd_boards.py`), cycles of matrix"
             f" instructions in `scheduler/cycles/matrix.py`. {without} of these {len(found)} rows"

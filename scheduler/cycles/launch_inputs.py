@@ -39,8 +39,8 @@ def prepare_launches(
     """What a kernel's exported function launches for a request, and the memory that it is about.
 
     ``inputs`` are storages by the buffers' names, where some are given; ``index_limits`` says for
-    buffers of positions how many there are (``benchmark/case_builder.py:index_limits``). A launch with
-    an empty grid is left out, as the exported function leaves it out.
+    buffers of positions how many there are (``benchmark/case_builder.py:index_limits``). A launch
+    with an empty grid is left out, as the exported function leaves it out.
 
     Raises:
         UserError: a launch takes an argument that the request does not have.

@@ -100,7 +100,7 @@ def run(
     environment: Mapping[str, str],
     limits: Limits,
     cancellation: Cancellation | None = None,
-    places: sandbox.Fence = sandbox.Fence(),
+    places: sandbox.Sandbox = sandbox.Sandbox(),
 ) -> CompletedProcess:
     """Run a command in a process group of its own, stdout and stderr together, behind a fence: it
     may use the files of ``places`` and has no network.

@@ -25,44 +25,53 @@ PLACES = {
     "a build is claimed": ("scheduler.build.compile.build", "before"),
     "a build is compiled and nothing stored": ("scheduler.build.compile.build", "after"),
     "a part of a build is stored": ("codegen_app.services.artifacts.store_file", "after"),
-    "a build is recorded and not committed": ("codegen_app.services.ledger.build_is_over", "after"),
-    "a task is claimed": ("codegen_app.services.devices.held", "before"),
-    "a device is held": ("codegen_app.services.searching.begin", "after"),
+    "a build is recorded and not committed": (
+        "codegen_app.services.ledger.on_build_finished",
+        "after",
+    ),
+    "a task is claimed": ("codegen_app.services.devices.hold_device", "before"),
+    "a device is held": ("codegen_app.services.tuning_search.begin_task", "after"),
     "a candidate is checked": ("scheduler.tuning.evaluator.BenchEvaluator.check", "after"),
     "candidates are measured and not recorded": (
-        "codegen_app.services.searching.record",
+        "codegen_app.services.tuning_search.record_decision",
         "before",
     ),
-    "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
+    "a choice is recorded and not committed": (
+        "codegen_app.services.candidate_results.choose",
+        "after",
+    ),
 }
 SEARCHING = {
-    "a candidate is asked for": ("codegen_app.services.searching.Requests.request_build", "after"),
-    "a candidate is recorded": ("codegen_app.services.searching._Attempt.note", "after"),
+    "a candidate is asked for": (
+        "codegen_app.services.tuning_search.CandidateBuilds.request_build",
+        "after",
+    ),
+    "a candidate is recorded": ("codegen_app.services.tuning_search._Attempt.note", "after"),
     "a search is over and not recorded": (
-        "codegen_app.services.searching.record",
+        "codegen_app.services.tuning_search.record_decision",
         "before",
     ),
 }
 TRACKING = {
-    "a message is taken": ("codegen_app.services.detection.unchecked", "before"),
+    "a message is taken": ("codegen_app.services.detection.unchecked_series", "before"),
     "changes are written and not committed": (
-        "codegen_app.services.detecting.writing.Writer.write",
+        "codegen_app.services.detector.writer.Writer.write",
         "after",
     ),
     "changes are committed and not explained": (
-        "codegen_app.services.explaining.unexplained",
+        "codegen_app.services.explanations.unexplained_changes",
         "before",
     ),
     "causes are found and not written": (
-        "codegen_app.services.detecting.sides.of_changes",
+        "codegen_app.services.detector.sides.change_sides",
         "after",
     ),
     "causes are committed and nothing is raised": (
-        "codegen_app.services.alerting.raising.unraised",
+        "codegen_app.services.alerting.creation.pending_changes",
         "before",
     ),
     "an alert is made and nobody is to be told": (
-        "codegen_app.services.alerting.links.link",
+        "codegen_app.services.alerting.links.link_new",
         "after",
     ),
     "deliveries are written and not committed": (
@@ -75,8 +84,8 @@ TRACKING = {
     ),
 }
 SENDING = {
-    "a delivery waits": ("codegen_app.services.notifying.sending.claim", "before"),
-    "a delivery is claimed": ("codegen_app.services.notifying.sending.claim", "after"),
+    "a delivery waits": ("codegen_app.services.notifying.sender.claim", "before"),
+    "a delivery is claimed": ("codegen_app.services.notifying.sender.claim", "after"),
     "a message is made and not sent": ("codegen_app.services.notifying.webhook.post", "before"),
     "a message is sent and nobody has noted it": (
         "codegen_app.services.notifying.webhook.post",

@@ -24,7 +24,7 @@ def interpreter() -> str:
     """This one, or the system's of the same version where root's home holds this one."""
     if os.geteuid() == 0:
         system_user.ensure()
-        closed = system_user.first_closed([Path(sys.executable).resolve()])
+        closed = system_user.first_inaccessible([Path(sys.executable).resolve()])
         name = f"python3.{sys.version_info[1]}"
         return (closed and shutil.which(name, path="/usr/bin:/usr/local/bin")) or sys.executable
     return sys.executable

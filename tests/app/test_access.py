@@ -340,7 +340,7 @@ def test_who_may_import_sends_as_much_as_a_file_may_have(client: Client) -> None
     client.force_login(account(IMPORT))
     body = Endless()
     sent = {"wsgi.input": body, "CONTENT_TYPE": "multipart/form-data; boundary=x"}
-    limit = bodies.large()["import"]
+    limit = bodies.upload_limits()["import"]
     answer = client.generic("POST", "/import", **sent, CONTENT_LENGTH=str(limit + 1))
     assert (answer.status_code, body.taken) == (413, 0)
 

@@ -29,7 +29,7 @@ from codegen_app.models import (
     TuningTask,
     Worker,
 )
-from codegen_app.services import releasing, schedules
+from codegen_app.services import quarantine, schedules
 from tests.app import factories
 from tests.support.queries import most, queries_of, statements_of
 
@@ -78,7 +78,7 @@ def test_a_quarantined_task_is_released_with_its_run(
 def test_a_task_of_a_cancelled_run_stays_where_it_is() -> None:
     task = quarantined_task()
     TuningRun.objects.update(state=State.CANCELLED, cancelled_at=timezone.now())
-    assert not releasing.release(task, None)
+    assert not quarantine.release(task, None)
     task.refresh_from_db()
     assert task.state == State.QUARANTINED
 

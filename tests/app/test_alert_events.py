@@ -27,7 +27,7 @@ def test_an_event_has_a_delivery_for_each_channel_that_wants_such_alerts() -> No
     channel("off", active=False)
     channel("improvements", alerts=["improvement"])
     channel("of another problem", search="attention")
-    event = events.record(alert(), EventKind.RAISED)
+    event = events.record_event(alert(), EventKind.RAISED)
     assert event.by is None
     assert [one.channel.name for one in event.deliveries.all()] == ["regressions"]
     outbox.enqueue(event)
@@ -36,7 +36,7 @@ def test_an_event_has_a_delivery_for_each_channel_that_wants_such_alerts() -> No
 
 def test_an_event_of_a_person_says_who_and_what_it_changed() -> None:
     person = User.objects.create_user("ann")
-    event = events.record(
+    event = events.record_event(
         alert(), EventKind.STATE, person, "known", {"state": "new"}, {"state": "expected"}
     )
     event.refresh_from_db()

@@ -32,7 +32,7 @@ from codegen_app.selectors.plot_data import plot_data
 from codegen_app.selectors.tables import TableQuery
 from codegen_app.services import detection, thresholds
 from codegen_app.services.alerting import triage
-from codegen_app.services.alerting.events import record
+from codegen_app.services.alerting.events import record_event
 from tests.support import alerts as made
 from tests.support.queries import assert_steady, most, queries_of
 
@@ -273,7 +273,7 @@ def test_an_alert_says_all_that_is_known_of_its_changes(site: Client) -> None:
             "next_step": "measure r1 again",
         },
     )
-    record(row, EventKind.RAISED)
+    record_event(row, EventKind.RAISED)
     page = site.get(f"/alerts/{row.pk}").content.decode()
     for text in (
         *("100 µs", "112 µs", "1.120", "1.098 \N{EN DASH} 1.142", "60, 12", "insufficient data"),
@@ -431,7 +431,7 @@ def steps() -> Any:
     """A series that became 1.5% slower, then 12%."""
     values = [*STEPS, *(value * 1.015 for value in STEPS), *(value * 1.12 for value in STEPS)]
     row = made.series(values)
-    while detection.look():
+    while detection.detect_changes():
         pass
     row.refresh_from_db()
     return row
@@ -441,7 +441,7 @@ def test_a_threshold_is_tried_on_the_history_before_it_is_saved(site: Client, ad
     row = steps()
     stored = list(Change.objects.order_by("at"))
     assert len(stored) == 2, "both steps are found by default"
-    trial = thresholds.dry_run(row, thresholds.Proposed(least_effect=0.03))
+    trial = thresholds.dry_run(row, thresholds.Proposal(least_effect=0.03))
     assert [one.effect for one in trial.changes] == ["gone", "kept"]
     assert trial.changes[0].ratio == pytest.approx(1.015, abs=0.004)
     assert (trial.changes[0].n_before, trial.changes[0].n_after) == (
@@ -460,11 +460,11 @@ def test_a_threshold_is_tried_on_the_history_before_it_is_saved(site: Client, ad
     assert (rule.reason, rule.changed_by) == ("noise of the host", ada)
     row.refresh_from_db()
     assert row.unchecked_from == row.first_at
-    while detection.look():
+    while detection.detect_changes():
         pass
     assert [one.pk for one in Change.objects.filter(withdrawn_at=None)] == [stored[1].pk]
 
-    back = thresholds.dry_run(row, thresholds.Proposed())
+    back = thresholds.dry_run(row, thresholds.Proposal())
     assert [one.effect for one in back.changes] == ["new", "kept"]
     site.post(f"/series/{row.pk}/thresholds/save", {"reset": "1", "why": "quiet again"})
     assert not SeriesRule.objects.exists()
@@ -493,12 +493,12 @@ def test_a_long_series_is_tried_on_its_latest_points_and_says_since_when(
 ) -> None:
     row = steps()
     address = f"/series/{row.pk}/thresholds"
-    of_all = thresholds.dry_run(row, thresholds.Proposed())
+    of_all = thresholds.dry_run(row, thresholds.Proposal())
     assert (of_all.since, of_all.kept) == (None, 2)
     assert f'href="{address}"' in site.get(row.get_absolute_url()).content.decode()
-    monkeypatch.setattr(thresholds, "MOST_TRIED", 45)
+    monkeypatch.setattr(thresholds, "MAX_TRIED", 45)
     with django_assert_max_num_queries(most(7)):  # its points are read beside Django
-        of_latest = thresholds.dry_run(row, thresholds.Proposed())
+        of_latest = thresholds.dry_run(row, thresholds.Proposal())
     assert of_latest.since == made.START + timedelta(days=45)
     assert of_latest.changes == of_all.changes[1:], "with as much before it as the detector has"
     page = site.get(f"{address}?try=1").content.decode()
@@ -507,9 +507,9 @@ def test_a_long_series_is_tried_on_its_latest_points_and_says_since_when(
 
 def test_silence_and_missing_data_are_tried_too(site: Client) -> None:
     row = made.series([100.0] * 12)
-    trial = thresholds.dry_run(row, thresholds.Proposed(stale_after=timedelta(hours=20)))
+    trial = thresholds.dry_run(row, thresholds.Proposal(stale_after=timedelta(hours=20)))
     assert (len(trial.gaps), trial.more_gaps) == (10, 1)
-    by_itself = thresholds.dry_run(row, thresholds.Proposed())
+    by_itself = thresholds.dry_run(row, thresholds.Proposal())
     assert by_itself.allowed == timedelta(days=3)
     assert by_itself.gaps == ()
     page = site.get(f"/series/{row.pk}/thresholds?try=1&muted=on&stale_after=20h")
@@ -525,7 +525,7 @@ def test_a_baseline_ends_a_comparison_and_is_taken_back(site: Client) -> None:
     sent = {"at": change.at.isoformat(), "why": "another protocol of measuring"}
     page = site.post(f"/series/{row.pk}/baselines", sent, follow=True).content.decode()
     assert "The level begins anew" in page
-    while detection.look():
+    while detection.detect_changes():
         pass
     assert change not in Change.objects.filter(withdrawn_at=None)
     again = site.post(f"/series/{row.pk}/baselines", sent, follow=True).content.decode()
@@ -537,7 +537,7 @@ def test_a_baseline_ends_a_comparison_and_is_taken_back(site: Client) -> None:
     site.post(f"/baselines/{baseline.pk}/remove")
     baseline.refresh_from_db()
     assert baseline.removed_at is not None
-    while detection.look():
+    while detection.detect_changes():
         pass
     assert Change.objects.filter(withdrawn_at=None, at=change.at).exists()
 

@@ -77,7 +77,7 @@ def test_every_series_is_read_whole_and_compared_as_far_as_ratios_go(
     for model in (AlertEvent, Change, Alert, Datum, Series, Revision, Conditions):
         model.objects.all().delete()
     series.store(points(values), Source.API)
-    tracking.work_off()
+    tracking.process_pending()
     positive = [(n, value) for n, value in enumerate(values) if value > 0]
     expected = [
         (f"r{positive[one.index][0]}", pytest.approx(one.ratio, rel=1e-6), one.n_before)

@@ -46,7 +46,7 @@ def owner() -> User:
 
 @pytest.fixture
 def token(owner: User) -> str:
-    return tokens.make(owner, "CI", ["ingest", "read"], None)[1]
+    return tokens.create_token(owner, "CI", ["ingest", "read"], None)[1]
 
 
 def document(*points: dict[str, Any], **defaults: Any) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_the_same_batch_is_stored_once_and_answered_the_same(client: Client, tok
 
 
 def test_a_key_is_of_one_token(client: Client, token: str, owner: User) -> None:
-    other = tokens.make(owner, "another", ["ingest"], None)[1]
+    other = tokens.create_token(owner, "another", ["ingest"], None)[1]
     send(client, token)
     assert send(client, other, document({"problem": "mm", "value": 2})).status_code == 200
 
@@ -317,9 +317,9 @@ def test_who_has_no_valid_token_is_told_so_and_stores_nothing(
     client: Client, token: str, owner: User
 ) -> None:
     row = ApiToken.objects.get()
-    read_only = tokens.make(owner, "reader", ["read"], None)[1]
+    read_only = tokens.create_token(owner, "reader", ["read"], None)[1]
     assert client.post(RESULTS, "{}", content_type="application/json").status_code == 401
-    for wrong in ("", "kiln_x", token[:-1], token[:-1] + "!", texts.make(), token * 2):
+    for wrong in ("", "kiln_x", token[:-1], token[:-1] + "!", texts.make_token(), token * 2):
         answer = send(client, wrong)
         assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer"), wrong
     answer = send(client, read_only)
@@ -353,9 +353,9 @@ def test_only_a_keyed_hash_of_a_token_is_kept(token: str, owner: User, settings:
     assert token[12:] not in kept
     old = settings.SECRET_KEY
     settings.SECRET_KEY = "another" * 10
-    assert tokens.find(token) is None
+    assert tokens.find_token(token) is None
     settings.SECRET_KEY_FALLBACKS = [old]
-    assert tokens.find(token) == row
+    assert tokens.find_token(token) == row
 
 
 def test_the_last_use_is_written_once_a_minute(client: Client, token: str) -> None:
@@ -384,7 +384,7 @@ def test_each_token_has_its_rate_in_requests(
     answer = get(client, token, "series")
     assert answer.status_code == 429
     assert 1 <= int(answer.headers["Retry-After"]) <= 20
-    other = tokens.make(owner, "another", ["read"], None)[1]
+    other = tokens.create_token(owner, "another", ["read"], None)[1]
     assert get(client, other, "series").status_code == 200
     ApiToken.objects.update(allowed_at=timezone.now() - timedelta(seconds=20))
     assert get(client, token, "series").status_code == 200
@@ -409,10 +409,10 @@ def test_large_bodies_are_taken_with_a_genuine_token_alone(
     client: Client, token: str, settings: Any
 ) -> None:
     settings.API_BODY_MAX_BYTES = 5_000_000
-    assert bodies.most_bytes(RESULTS, "", "", f"Bearer {token}") == 5_000_000
+    assert bodies.max_body_bytes(RESULTS, "", "", f"Bearer {token}") == 5_000_000
     for other in ("", "Bearer kiln_x", f"Basic {token}", f"Bearer {token[:-1]}0{token[-1]}"):
-        assert bodies.most_bytes(RESULTS, "", "", other) == bodies.SMALL
-    assert bodies.most_bytes("/import", "", "", f"Bearer {token}") == bodies.SMALL
+        assert bodies.max_body_bytes(RESULTS, "", "", other) == bodies.DEFAULT_LIMIT
+    assert bodies.max_body_bytes("/import", "", "", f"Bearer {token}") == bodies.DEFAULT_LIMIT
     padded = json.dumps(document()) + " " * 4_000_000
     assert send(client, token, padded).status_code == 200
     assert send(client, token, padded + " " * 2_000_000).status_code == 413
@@ -426,7 +426,7 @@ def test_the_same_key_at_once_is_stored_once(
 
     first = send(client, token)
     answers = iter([None, *[first.json()] * 2])
-    monkeypatch.setattr(ingest, "_answered", lambda *_: next(answers))
+    monkeypatch.setattr(ingest, "_previous_answer", lambda *_: next(answers))
     with transaction.atomic():
         again = send(client, token)
     assert again.json() == first.json()
@@ -441,13 +441,13 @@ def test_the_page_makes_a_token_shows_it_once_and_revokes_it(client: Client, own
     assert answer.headers["Cache-Control"] == "no-store"
     text = answer.content.decode().split('id="token">')[1].split("<")[0]
     row = ApiToken.objects.get()
-    assert tokens.find(text) == row
+    assert tokens.find_token(text) == row
     assert 29 <= (row.expires_at - timezone.now()).days <= 30
     page = client.get("/tokens").content.decode()
     assert text not in page
     assert "CI &lt;1&gt;" in page
     client.post(f"/tokens/{row.pk}/revoke", {"why": "it leaked"})
-    assert tokens.find(text) is None
+    assert tokens.find_token(text) is None
     acts = {entry.action: entry for entry in AuditEntry.objects.all()}
     assert acts["revoke token"].why == "it leaked"
     assert text not in " ".join(entry.what for entry in acts.values())
@@ -459,7 +459,7 @@ def test_the_page_makes_a_token_shows_it_once_and_revokes_it(client: Client, own
 def test_ones_own_tokens_are_listed_in_json_without_their_texts(
     tuner: Client, owner: User, token: str
 ) -> None:
-    mine = tokens.make(User.objects.get(username="tuner"), "mine", ["read"], None)[1]
+    mine = tokens.create_token(User.objects.get(username="tuner"), "mine", ["read"], None)[1]
     answer = tuner.get("/tokens.json")
     (row,) = answer.json()["tokens"]
     assert (row["name"], row["scopes"], row["expires_at"]) == ("mine", "read", None)
@@ -507,7 +507,7 @@ def test_the_web_server_waits_for_a_large_body_of_a_genuine_token(token: str) ->
         return parser.limit, parser.error is None
 
     assert limit(f"Bearer {token}") == (settings.API_BODY_MAX_BYTES, True)
-    assert limit("Bearer kiln_x") == (bodies.SMALL, False)
+    assert limit("Bearer kiln_x") == (bodies.DEFAULT_LIMIT, False)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -515,7 +515,7 @@ def test_the_client_and_the_site_understand_each_other(
     live_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     owner = User.objects.create_superuser("ci")
-    row, text = tokens.make(owner, "CI", ["ingest"], None)
+    row, text = tokens.create_token(owner, "CI", ["ingest"], None)
     (tmp_path / "token").write_text(text)
     results = Path(__file__).parents[1] / "unit" / "results" / "files" / "google_benchmark.json"
     given = ["push", str(results), "--url", live_server.url, "--token-file", f"{tmp_path}/token"]

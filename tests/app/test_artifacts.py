@@ -147,12 +147,12 @@ def test_a_library_that_the_storage_has_no_more_is_built_again_for_a_run() -> No
     done = Build.objects.get(kernel=one)
     assert done.library is not None
     place(done.library).unlink()
-    assert remote_builds._built_or_asked(done, cached=True) is None
+    assert remote_builds._result_or_request(done, cached=True) is None
     done.refresh_from_db()
     assert done.state == State.QUEUED
     builds.run_build(claimed(done))
     done.refresh_from_db()
-    assert remote_builds._built_or_asked(done, cached=True) is not None
+    assert remote_builds._result_or_request(done, cached=True) is not None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from django.test import Client
 from codegen_app import plots
 from codegen_app.models import BenchmarkResult, Datum, Series
 from codegen_app.selectors.plot_data import plot_data
-from codegen_app.services import exchange, tokens
+from codegen_app.services import selection_io, tokens
 from tests.app import track_factories as make
 from tests.support.pages_world import World
 
@@ -51,7 +51,7 @@ def test_of_a_point_to_programs(admin_client: Client, n: int, name: str) -> None
     series, datum = series_of(n)
     owner = User.objects.create_user("ci")
     owner.user_permissions.add(Permission.objects.get(codename="make_tokens"))
-    token = tokens.make(owner, "CI", ["read"], None)[1]
+    token = tokens.create_token(owner, "CI", ["read"], None)[1]
     (row,) = (
         Client()
         .get(f"/api/v1/series/{series.pk}/data", headers={"Authorization": f"Bearer {token}"})
@@ -88,6 +88,6 @@ def test_of_a_measurement(admin_client: Client, world: World, n: int, name: str)
     (row,) = (one for one in kernels if one["name"] == world.kernels[0].name)
     assert (row["n"], row["bounds"]) == (n, name)
     (line,) = (
-        one for one in exchange.export()["selections"] if one["kernel"] == world.kernels[0].name
+        one for one in selection_io.export()["selections"] if one["kernel"] == world.kernels[0].name
     )
     assert (line["n"], line["bounds"]) == (n, name)

@@ -93,16 +93,16 @@ def test_a_build_queued_before_the_compiler_changed_is_asked_for_again() -> None
     """It is not passed off as the old compiler's, and whoever waits for it gets the new one."""
     old = factories.build(kernel=kernel(), target="gfx942", toolchain_version="clang 1.0")
     candidate = factories.candidate(factories.task(), build=old)
-    assert not builds.for_this_host().exists()
-    assert builds.ask_again() == 1
+    assert not builds.local_builds().exists()
+    assert builds.replace_orphaned() == 1
     old.refresh_from_db()
     candidate.refresh_from_db()
     new = candidate.build
     assert old.state == State.CANCELLED
     assert new.toolchain_version in old.reason
     assert (new.kernel, new.target, new.flags) == (old.kernel, old.target, old.flags)
-    assert list(builds.for_this_host()) == [new]
-    assert builds.ask_again() == 0
+    assert list(builds.local_builds()) == [new]
+    assert builds.replace_orphaned() == 0
 
 
 def test_a_build_is_left_to_the_worker_that_has_its_compiler() -> None:
@@ -115,10 +115,10 @@ def test_a_build_is_left_to_the_worker_that_has_its_compiler() -> None:
         started_at=timezone.now(),
         seen_at=timezone.now(),
     )
-    assert builds.ask_again() == 0
+    assert builds.replace_orphaned() == 0
     worker.stopped_at = timezone.now()
     worker.save()
-    assert builds.ask_again() == 1
+    assert builds.replace_orphaned() == 1
 
 
 def test_builds_that_only_a_cancelled_run_wants_are_dropped_and_come_back() -> None:
@@ -148,7 +148,7 @@ def test_files_need_no_folder_where_the_storage_is_none(
     assert not Path(default_storage.path(done.library.path)).exists()
     content = artifacts.read(done.library)
     assert artifacts.local_file(done.library, ".so").read_bytes() == content
-    made = remote_builds.built(done, cached=True)
+    made = remote_builds.build_result(done, cached=True)
     assert not isinstance(made, Rejected)
     assert (made.directory / "kernel.so").read_bytes() == content
     assert made.directory.is_relative_to(tmp_path)
@@ -156,7 +156,7 @@ def test_files_need_no_folder_where_the_storage_is_none(
 
 def test_a_build_without_an_assembler_has_no_code_object(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver assembles it then: what a compiler does not make is not missed."""
-    without = [one for one in compilers.found() if one.name != NAME]
+    without = [one for one in compilers.available_toolchains() if one.name != NAME]
     monkeypatch.setattr(compilers, "toolchains", lambda: tuple(without))
     one = kernel()
     asked = builds.request_builds([one], "sm_90")[one.pk]
@@ -167,4 +167,4 @@ def test_a_build_without_an_assembler_has_no_code_object(monkeypatch: pytest.Mon
     assert done.intermediate is not None
     assert b".version" in artifacts.read(done.intermediate)
     assert builds.has_files(done)
-    assert isinstance(remote_builds.built(done, cached=False), Built)
+    assert isinstance(remote_builds.build_result(done, cached=False), Built)

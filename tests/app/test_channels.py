@@ -237,8 +237,8 @@ def test_services_are_in_one_transaction_with_their_audit_entry(
     made = channel()
     monkeypatch.setattr(channels.audit, "record", fails)
     for act in (
-        lambda: channels.add(person, {"name": "x", "kind": "email", "alerts": ["missing"]}),
-        lambda: channels.switch(person, made, on=False),
+        lambda: channels.add_channel(person, {"name": "x", "kind": "email", "alerts": ["missing"]}),
+        lambda: channels.set_active(person, made, on=False),
         lambda: channels.send_test(person, made),
     ):
         with pytest.raises(ZeroDivisionError):

@@ -22,7 +22,7 @@ def test_a_row_whose_worker_died_before_the_clock_was_set_back_is_given_on() -> 
     row = work.claim_next(Graph.objects.all(), "host:77")
     assert row is not None
     Graph.objects.update(lease_until=F("lease_until") + HOUR, heartbeat_at=F("heartbeat_at") + HOUR)
-    assert work.give_on_expired() == 1
+    assert work.requeue_expired() == 1
     row.refresh_from_db()
     assert (row.state, row.deaths) == (State.QUEUED, 0)
 
@@ -40,7 +40,7 @@ def test_a_clock_that_is_set_forward_costs_a_claim_and_no_blame() -> None:
     row = work.claim_next(Graph.objects.all(), "host:77")
     assert row is not None
     Graph.objects.update(lease_until=F("lease_until") - HOUR)
-    assert work.give_on_expired() == 1
+    assert work.requeue_expired() == 1
     row.refresh_from_db()
     assert (row.state, row.deaths) == (State.QUEUED, 0)
 

@@ -314,7 +314,7 @@ def test_page_json_markdown_api_and_client_agree(
     twin = reader.get(address.replace("?", ".json?")).json()
     markdown = reader.get(address.replace("?", ".md?")).content.decode()
     owner = User.objects.create_superuser("ci")
-    _, text = tokens.make(owner, "CI", ["read"], None)
+    _, text = tokens.create_token(owner, "CI", ["read"], None)
     headers = {"Authorization": f"Bearer {text}"}
     answer = reader.get("/api/v1/compare", {"before": old, "after": new}, headers=headers).json()
 
@@ -346,7 +346,7 @@ def test_the_client_says_to_ci_whether_something_regressed(
 ) -> None:
     settings.SITE_URL = live_server.url
     old, new = each_status()
-    _, text = tokens.make(User.objects.create_superuser("ci"), "CI", ["read"], None)
+    _, text = tokens.create_token(User.objects.create_superuser("ci"), "CI", ["read"], None)
     (tmp_path / "token").write_text(text)
     given = ["--url", live_server.url, "--token-file", f"{tmp_path}/token", "--tries", "1"]
 

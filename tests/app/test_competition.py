@@ -12,12 +12,12 @@ from codegen_app.services import (
     engine,
     kernels,
     planning,
-    searching,
     tuning,
+    tuning_search,
     work,
 )
 from codegen_app.services.choices import Choices
-from codegen_app.services.remote_builds import RemoteBuilds, built
+from codegen_app.services.remote_builds import RemoteBuilds, build_result
 from scheduler import targets
 from scheduler.build.model import AbsentToolchain
 from scheduler.build.model import Build as Built
@@ -70,10 +70,10 @@ def first_in_cutedsl(problem: TuningProblem) -> int:
     return [caller.kernel.source_file for caller in problem.callers].index(IN_CUTEDSL)
 
 
-def attempt(task: TuningTask, problem: TuningProblem) -> searching._Attempt:
+def attempt(task: TuningTask, problem: TuningProblem) -> tuning_search._Attempt:
     scheduled = engine.scheduled(task.run.graph.file.digest)
     device: DeviceInfo = recorded.DEVICE
-    return searching._Attempt(task, scheduled, problem, {}, device, Cancellation())
+    return tuning_search._Attempt(task, scheduled, problem, {}, device, Cancellation())
 
 
 @pytest.mark.full
@@ -85,14 +85,14 @@ def test_a_candidate_in_cutedsl_is_recorded_and_built_as_any(task: TuningTask) -
     assert row.kernel.source_file == IN_CUTEDSL
     use = KernelUse.objects.get(kernel=row.kernel)
     assert use.metadata_comment.startswith(f"# kernel path: kernels/{caller.name}/source.py")
-    assert work.claim_next(builds.for_this_host().filter(pk=row.pk), "w") is not None
+    assert work.claim_next(builds.local_builds().filter(pk=row.pk), "w") is not None
     claimed = Build.objects.select_related("kernel").get(pk=row.pk)
     builds.run_build(claimed)
     claimed.refresh_from_db()
     assert claimed.state == State.DONE, (claimed.reason, claimed.log)
     assert claimed.code_object and claimed.intermediate and claimed.listing and claimed.library
     assert set(claimed.resources) == {launch.function for launch in caller.kernel.launches}
-    here = built(claimed, cached=True)
+    here = build_result(claimed, cached=True)
     assert isinstance(here, Built) and here.source_file == IN_CUTEDSL
     assert (here.directory / "kernel.so").is_file()
 

@@ -18,7 +18,7 @@ from django.test import Client, RequestFactory
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from codegen_app.access import embedding
-from codegen_app.compression import LEAST_BYTES, CompressionMiddleware
+from codegen_app.compression import MIN_BYTES, CompressionMiddleware
 from codegen_app.config import settings as installation
 from codegen_app.models import Channel
 from codegen_app.pagecache.compressed import SECRET
@@ -55,7 +55,7 @@ def test_every_page_and_its_twin_is_sent_compressed(
         for asked in (address, twin):
             answer, plain = chief.get(asked, headers=GZIP), chief.get(asked)
             assert not plain.has_header("Content-Encoding"), asked
-            if len(plain.content) < LEAST_BYTES:
+            if len(plain.content) < MIN_BYTES:
                 continue
             assert answer.headers["Content-Encoding"] == "gzip", asked
             assert "Accept-Encoding" in answer.headers["Vary"], asked
@@ -107,7 +107,7 @@ def test_the_length_of_an_answer_does_not_say_whether_a_guess_at_a_key_is_right(
         key_salt=signing.new_salt(),
     )
     keys = {
-        f"/series/{series.pk}": embedding.key_of(series.pk),
+        f"/series/{series.pk}": embedding.series_key(series.pk),
         f"/channels/{channel.pk}": signing.key(channel.key_salt),
     }
     for address, key in keys.items():

@@ -31,7 +31,7 @@ from codegen_app.models import (
 )
 from codegen_app.selectors import serving
 from codegen_app.selectors.resource_use import ResourceUse, resource_use
-from codegen_app.services import graphs, outcomes, work
+from codegen_app.services import candidate_results, graphs, work
 from codegen_app.templatetags.kiln import us
 from tests.app import factories
 from tests.support.exported import gemm, write
@@ -133,7 +133,7 @@ def make_run(node: TemplateNode, target: str, size: int, place: int) -> TuningRu
         )  # fmt: skip
     chosen = min(rows, key=lambda row: row.result.median_ns)
     with transaction.atomic():
-        outcomes.choose(chosen, chosen.result, [])
+        candidate_results.choose(chosen, chosen.result, [])
     return run
 
 

@@ -88,7 +88,7 @@ def test_a_worker_may_die_anywhere(workers: Die) -> None:
     run = start(graph, "reduction", candidate_limit=2)
     for place in PLACES:
         assert workers(place) == [-signal.SIGKILL], place
-        work.give_on_orphans()
+        work.requeue_orphans()
     assert workers("-; -") == [0, 0], "two at once, and both live"
 
     graph.refresh_from_db()
@@ -115,7 +115,7 @@ def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
     run = start(graph, "reduction", template_node=node, budget=Budget(3600.0, measurements=2))
     for place in SEARCHING:
         assert workers(place) == [-signal.SIGKILL], place
-        work.give_on_orphans()
+        work.requeue_orphans()
     assert workers("-; -") == [0, 0]
     run.refresh_from_db()
     assert run.state == State.DONE
@@ -143,7 +143,7 @@ def test_from_points_to_a_receiver_a_worker_may_die_anywhere(workers: Die, setti
         with pytest.raises(Empty):
             receiver.next(0)
 
-    assert not tracking.waits()
+    assert not tracking.has_pending()
     changes = Change.objects.values_list("series__problem", "withdrawn_at", "cause")
     assert sorted(changes) == [(name, None, "code") for name in "abc"]
     alert = Alert.objects.get()

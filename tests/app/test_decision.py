@@ -21,7 +21,7 @@ from codegen_app.models import (
     Selection,
     TuningRun,
 )
-from codegen_app.services import ledger, measuring, planning, remote_builds, tuning, work
+from codegen_app.services import ledger, measurement_tasks, planning, remote_builds, tuning, work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Metric, MetricInputs, MetricRow
@@ -111,7 +111,7 @@ def decided(
         planning.plan_waiting()
         task = work.claim_next(ledger.ready_tasks("cpu").filter(run=run), "w")
         assert task is not None
-        measuring.run_task(task)
+        measurement_tasks.run_task(task)
         (result,) = results
         return run, result.problems[0]
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_preparation_that_computes_for_ever_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.05)  # heartbeats
+    monkeypatch.setattr(work, "_MAX_INTERVAL_S", 0.05)  # heartbeats
     factories.graph()
     row = work.claim_next(Graph.objects.all(), "w")
     assert row is not None
@@ -31,7 +31,7 @@ def test_a_preparation_that_computes_for_ever_ends(
         while True:
             sum(range(1000))
 
-    monkeypatch.setattr(graphs, "_try_out", lambda *_: None)
+    monkeypatch.setattr(graphs, "_trial_run", lambda *_: None)
     monkeypatch.setattr(engine, "scheduled", never_ends)
 
     def delete() -> None:
@@ -77,6 +77,6 @@ def test_defaults_that_only_its_graph_shows_are_dropped() -> None:
     )
     build = factories.build()
     build.kernel.uses.create(template_node=node, position=0, is_default=True)
-    builds.drop_of_graph(graph)
+    builds.drop_graph_builds(graph)
     build.refresh_from_db()
     assert (build.state, build.reason) == (State.CANCELLED, "its graph was deleted")

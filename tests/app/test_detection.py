@@ -32,8 +32,8 @@ from codegen_app.models import (
     SeriesRule,
     Source,
 )
-from codegen_app.services import detection, explaining, series, thresholds, tracking
-from codegen_app.services.alerting import missing, raising
+from codegen_app.services import detection, explanations, series, thresholds, tracking
+from codegen_app.services.alerting import creation, missing_data
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.support.queries import assert_steady, queries_of
 
@@ -86,7 +86,7 @@ def points(
 
 
 def look_all() -> None:
-    while detection.look():
+    while detection.detect_changes():
         pass
 
 
@@ -218,7 +218,7 @@ def test_a_long_history_is_looked_at_in_turns_and_gives_the_same() -> None:
     made = points(values([(100.0, 700), (110.0, 400), (100.0, 300)]), conditions=lambda n: facts())
     series.store(made, Source.API)
     turns = 0
-    while detection.look():
+    while detection.detect_changes():
         turns += 1
     assert turns == 3
     row = Series.objects.get()
@@ -235,11 +235,11 @@ def test_a_rule_of_the_series_says_what_is_too_small() -> None:
     row = Series.objects.get()
     SeriesRule.objects.create(series=row, least_effect=0.2, reason="a noisy host")
     assert detection.dry_run(row, 0.2) == []
-    detection.look_again(row)
+    detection.recheck(row)
     look_all()
     assert found() == []
     SeriesRule.objects.all().delete()
-    detection.look_again(row)
+    detection.recheck(row)
     look_all()
     assert [one[1] for one in found()] == ["r30"]
 
@@ -250,12 +250,12 @@ def test_a_level_begins_anew_where_somebody_said_so() -> None:
     row = Series.objects.get()
     at = BEGIN + 30 * DAY
     baseline = Baseline.objects.create(series=row, at=at, reason="another input")
-    detection.look_again(row, at)
+    detection.recheck(row, at)
     look_all()
     assert found() == []
     baseline.removed_at = timezone.now()
     baseline.save()
-    detection.look_again(row, at)
+    detection.recheck(row, at)
     look_all()
     assert [one[1] for one in found()] == ["r30"]
 
@@ -288,7 +288,7 @@ def test_several_changes_of_many_series_take_as_many_queries_as_of_one() -> None
         series.store(made, Source.API)
         return [
             queries_of(all_of, step)
-            for step in (detection.look, explaining.explain, raising.raise_alerts)
+            for step in (detection.detect_changes, explanations.explain, creation.raise_alerts)
         ]
 
     # And one for the points, read past Django.
@@ -300,7 +300,7 @@ def test_several_changes_of_many_series_take_as_many_queries_as_of_one() -> None
 
 def work(made: Sequence[Point]) -> None:
     series.store(made, Source.API)
-    tracking.work_off()
+    tracking.process_pending()
 
 
 def test_a_change_of_code_is_explained_and_raises_one_alert_for_all_its_series() -> None:
@@ -315,7 +315,7 @@ def test_a_change_of_code_is_explained_and_raises_one_alert_for_all_its_series()
     assert alert.worst_ratio == max(one.ratio for one in changes)
     assert [one.kind for one in alert.events.all()] == [EventKind.RAISED]
     assert Delivery.objects.count() == 1
-    assert not tracking.waits()
+    assert not tracking.has_pending()
 
 
 def test_series_that_join_later_make_the_alert_grow() -> None:
@@ -335,7 +335,7 @@ def test_the_same_code_in_the_same_environment_raises_no_alert() -> None:
     assert change.cause == "noise"
     assert change.explanation["feeds_noise_floor"]
     assert not Alert.objects.exists()
-    assert not tracking.waits()
+    assert not tracking.has_pending()
 
 
 def test_another_driver_is_said_to_be_the_environment() -> None:
@@ -357,30 +357,30 @@ def test_a_muted_series_has_changes_and_no_alerts() -> None:
     work(made[20:])
     assert Change.objects.count() == 1
     assert not Alert.objects.exists()
-    assert not tracking.waits()
+    assert not tracking.has_pending()
 
 
-@pytest.mark.parametrize("how", [thresholds.Proposed(least_effect=0.01), None])
+@pytest.mark.parametrize("how", [thresholds.Proposal(least_effect=0.01), None])
 def test_a_series_that_is_muted_no_more_raises_an_alert_of_the_level_that_holds(
-    how: thresholds.Proposed | None, admin_user: User
+    how: thresholds.Proposal | None, admin_user: User
 ) -> None:
     made = points(
         values([(100.0, 30), (110.0, 30), (121.0, 30)]), conditions=lambda n: facts("abc"[n // 30])
     )
     work(made[:30])
     row = Series.objects.get()
-    thresholds.save(row, thresholds.Proposed(muted=True), "the host is noisy", admin_user)
+    thresholds.save(row, thresholds.Proposal(muted=True), "the host is noisy", admin_user)
     work(made[30:])
     assert Change.objects.filter(withdrawn_at=None).count() == 2
-    thresholds.save(row, thresholds.Proposed(muted=True, least_effect=0.02), "still", admin_user)
-    tracking.work_off()
+    thresholds.save(row, thresholds.Proposal(muted=True, least_effect=0.02), "still", admin_user)
+    tracking.process_pending()
     assert not Alert.objects.exists()
     if how is None:
         thresholds.reset(row, "another host", admin_user)
     else:
         assert thresholds.dry_run(row, how).unmuted
         thresholds.save(row, how, "another host", admin_user)
-    tracking.work_off()
+    tracking.process_pending()
     change = Alert.objects.get().changes.get()
     assert (change.revision.name, change.series) == ("r60", row)
 
@@ -485,16 +485,16 @@ def test_a_series_whose_points_stop_coming_raises_an_alert_that_points_close() -
     work(daily(12, last))
     row = Series.objects.get()
     assert row.stale_at == last + 3 * DAY, "three times its gaps of a day"
-    assert missing.look() == 0
+    assert missing_data.update_alerts() == 0
     Series.objects.update(stale_at=timezone.now())
-    assert missing.look() == 1
-    assert missing.look() == 0, "once"
+    assert missing_data.update_alerts() == 1
+    assert missing_data.update_alerts() == 0, "once"
     alert = Alert.objects.get()
     assert (alert.kind, alert.series) == (AlertKind.MISSING, row)
     assert "rhythm" in alert.events.get().note
     again = daily(3, timezone.now())
     work([Point(**vars(one) | {"revision": RevisionKey("again")}) for one in again[1:]])
-    assert missing.look() == 1
+    assert missing_data.update_alerts() == 1
     alert.refresh_from_db()
     assert alert.state == AlertState.FIXED
     assert alert.recovered_at == again[2].measured_at, "of those since the alert the first"
@@ -525,7 +525,7 @@ def test_a_machine_that_is_down_is_told_once() -> None:
     other = [Point(**vars(one) | {"series": points([1.0], "b")[0].series}) for one in made]
     work(made + other)
     Series.objects.update(stale_at=timezone.now() - DAY)
-    missing.look()
+    missing_data.update_alerts()
     first, second = Alert.objects.order_by("pk")
     assert second.duplicate_of == first
     assert Delivery.objects.count() == 1

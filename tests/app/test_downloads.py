@@ -175,10 +175,10 @@ def test_packing_holds_one_thread_and_no_large_graph(
     unpacked(reader.get(address), tmp_path / "direct")
     file = tmp_path / "by hand.zip"
     for limit, too_much in (
-        ("MOST_NODES", 1),
-        ("MOST_BUILDS", 1),
-        ("MOST_BYTES", 1),
-        ("LONGEST_PREPARATION", timedelta(0)),
+        ("MAX_NODES", 1),
+        ("MAX_BUILDS", 1),
+        ("MAX_BYTES", 1),
+        ("MAX_PREPARATION", timedelta(0)),
     ):
         with monkeypatch.context() as smaller:
             smaller.setattr(bundles, limit, too_much)
@@ -210,8 +210,11 @@ def test_one_kernels_bundle_returns_no_constants_of_its_model(tmp_path: Path) ->
     use = KernelUse.objects.get(template_node__graph=imported, is_default=True)
     made_build(use.kernel, "cpu")
     found = {}
-    for name, requested in (("kernel", bundles.of_kernel(use)), ("graph", bundles.of_graph(held))):
-        with zipfile.ZipFile(bundles.packed(requested)) as archive:
+    for name, requested in (
+        ("kernel", bundles.kernel_bundle(use)),
+        ("graph", bundles.graph_bundle(held)),
+    ):
+        with zipfile.ZipFile(bundles.open_bundle(requested)) as archive:
             archive.extractall(tmp_path / name)
         (folder,) = (tmp_path / name).iterdir()
         found[name] = bundle_reader.open_bundle(folder).manifest.constant_outputs

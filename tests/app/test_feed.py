@@ -139,7 +139,7 @@ def basic(token: str, user: str = "kiln") -> dict[str, str]:
 
 def test_a_token_with_the_scope_read_is_a_reader(client: Client, owner: User) -> None:
     regression("gemm")
-    _, token = tokens.make(owner, "feed reader", ["read"], None)
+    _, token = tokens.create_token(owner, "feed reader", ["read"], None)
     refused = client.get("/alerts.atom")
     assert refused.status_code == 401
     assert refused.headers["WWW-Authenticate"].startswith("Basic ")
@@ -151,8 +151,8 @@ def test_a_token_with_the_scope_read_is_a_reader(client: Client, owner: User) ->
 
 
 def test_no_other_token_is_one(client: Client, owner: User) -> None:
-    _, writing = tokens.make(owner, "CI", ["ingest"], None)
-    row, ended = tokens.make(owner, "feed reader", ["read"], None)
+    _, writing = tokens.create_token(owner, "CI", ["ingest"], None)
+    row, ended = tokens.create_token(owner, "feed reader", ["read"], None)
     tokens.revoke(row, owner)
     assert client.get("/alerts.atom", headers=basic(writing)).status_code == 403
     for header in (
@@ -166,7 +166,7 @@ def test_no_other_token_is_one(client: Client, owner: User) -> None:
 
 def test_a_token_keeps_to_its_rate(client: Client, owner: User, settings: Any) -> None:
     settings.API_REQUESTS_A_MINUTE = 1
-    _, token = tokens.make(owner, "feed reader", ["read"], None)
+    _, token = tokens.create_token(owner, "feed reader", ["read"], None)
     assert client.get("/alerts.atom", headers=basic(token)).status_code == 200
     late = client.get("/alerts.atom", headers=basic(token))
     assert late.status_code == 429

@@ -12,9 +12,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 import scheduler.sandbox
-from codegen_app.config import fencing, serving
+from codegen_app.config import sandbox, serving
 from codegen_app.models import ForeignKernel, Graph
-from codegen_app.services import foreign_kernels, graphs
+from codegen_app.services import external_kernels, graphs
 from scheduler import samples
 from scheduler.errors import UserError
 from scheduler.sandbox import Protection, Status
@@ -27,7 +27,7 @@ NOTE = "any file of this user can be read and written: the kernel has no Landloc
 def no_landlock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     parts = (Protection("files", False, NOTE), Protection("another user", False, "", needed=False))
     monkeypatch.setattr(scheduler.sandbox, "in_force", lambda: Status(parts))
-    settings.FENCE = fencing.AVAILABLE
+    settings.FENCE = sandbox.AVAILABLE
 
 
 @pytest.fixture
@@ -49,11 +49,11 @@ def test_uploads_are_refused_in_a_line_that_says_how_to_mend_it(
     assert NOTE in error["text"]
     assert "KILN_FENCE=optional" in error["text"]
     with pytest.raises(UserError, match="KILN_FENCE=optional"):
-        board = foreign_kernels.boards()[0]
+        board = external_kernels.boards()[0]
         user = User.objects.get()
-        foreign_kernels.ask(BytesIO(b""), "a.s", "", board, user)
+        external_kernels.submit(BytesIO(b""), "a.s", "", board, user)
     with pytest.raises(UserError, match="KILN_FENCE=optional"):  # on a worker's machine
-        foreign_kernels._done(ForeignKernel(), SimpleNamespace(), {})  # type: ignore[arg-type]
+        external_kernels._analyse(ForeignKernel(), SimpleNamespace(), {})  # type: ignore[arg-type]
     assert not Graph.objects.exists()
     assert not ForeignKernel.objects.exists()
 
@@ -65,7 +65,7 @@ def test_the_operator_s_own_files_and_an_accepted_risk_are_not_refused(settings:
     user = User.objects.create_user("ada")
     with pytest.raises(UserError):
         graphs.import_graph(path, "llama", [], user)
-    settings.FENCE = fencing.OPTIONAL
+    settings.FENCE = sandbox.OPTIONAL
     graph, is_new = graphs.import_graph(path, "llama", [], user)
     assert graph.name == "llama"
     assert not is_new
@@ -78,8 +78,8 @@ def test_the_page_of_devices_and_the_start_say_so(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(serving, "problems", lambda _: [])
-    for choice, is_said in ((fencing.AVAILABLE, True), (fencing.OPTIONAL, False)):
+    monkeypatch.setattr(serving, "serving_problems", lambda _: [])
+    for choice, is_said in ((sandbox.AVAILABLE, True), (sandbox.OPTIONAL, False)):
         settings.FENCE = choice
         assert ("are not read on this machine" in importer.get("/devices").content.decode()) is (
             is_said
@@ -93,5 +93,5 @@ def test_with_a_whole_fence_nothing_is_refused(settings: Any, monkeypatch: Any) 
     monkeypatch.setattr(
         scheduler.sandbox, "in_force", lambda: Status((Protection("files", True, "by Landlock"),))
     )
-    for choice in (fencing.AVAILABLE, fencing.REQUIRED, fencing.OPTIONAL):
-        assert fencing.uploads_disabled_reason(choice) == ""
+    for choice in (sandbox.AVAILABLE, sandbox.REQUIRED, sandbox.OPTIONAL):
+        assert sandbox.uploads_disabled_reason(choice) == ""

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, ForeignKernel, State
-from codegen_app.services import foreign_kernels, retention, work
+from codegen_app.services import external_kernels, retention, work
 from tests.support.foreign_kernels import (
     LAUNCH,
     LISTING,
@@ -115,7 +115,7 @@ def test_a_file_that_is_too_large_is_not_taken(tuner: Client, settings: Any) -> 
 
 
 def test_nobody_has_more_than_some_at_once(tuner: Client) -> None:
-    for _ in range(foreign_kernels.MOST_OPEN):
+    for _ in range(external_kernels.MAX_OPEN):
         assert given(tuner).status_code == 302
     answer = given(tuner)
     assert answer.status_code == 422
@@ -139,13 +139,13 @@ def test_it_is_cancelled_by_who_asked_for_it(tuner: Client) -> None:
 def test_one_that_loses_its_lease_ends_its_process(
     tuner: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.05)  # heartbeats
+    monkeypatch.setattr(work, "_MAX_INTERVAL_S", 0.05)  # heartbeats
     given(tuner)
     row = work.claim_next(ForeignKernel.objects.all(), "here")
     assert row is not None
     ForeignKernel.objects.filter(pk=row.pk).update(claim="another's")
     with pytest.raises(work.LeaseLostError):
-        foreign_kernels.run(row)
+        external_kernels.run(row)
 
 
 def test_they_are_kept_for_a_while_and_their_files_with_them(settings: Any) -> None:

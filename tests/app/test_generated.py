@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from codegen_app.models import Datum, Revision, Series, Source
-from codegen_app.services import generated
+from codegen_app.services import generated_history
 from scheduler.track.causes import explain
 from scheduler.track.generated import REVISIONS, generate_history, sides_of
 from scheduler.track.generated_label import LABEL
@@ -41,16 +41,16 @@ def test_all_of_it_says_that_it_was_generated_and_it_is_stored_once() -> None:
 
 @pytest.mark.full
 def test_changes_are_explained_from_the_rows() -> None:
-    generated.store(generated.SERIES)
+    generated_history.store(generated_history.SERIES)
     right = total = 0
-    for one in generate_history(generated.SERIES):
-        stored = replace(one, points=generated.stored_points(one))
+    for one in generate_history(generated_history.SERIES):
+        stored = replace(one, points=generated_history.stored_points(one))
         for injected in one.injected:
             said = explain(*sides_of(stored, injected))
             assert said.cause is explain(*sides_of(one, injected)).cause, "nothing was lost"
             right += said.cause is injected.cause
             total += 1
-    assert total > 5 * generated.SERIES / 2
+    assert total > 5 * generated_history.SERIES / 2
     assert right >= GOAL * total, f"{right} of {total}"
 
 

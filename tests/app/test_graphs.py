@@ -202,7 +202,7 @@ def test_a_worker_that_lost_its_lease_records_nothing() -> None:
     import_sample(targets=("gfx942",))
     slow = work.claim_next(Graph.objects.all(), "slow")
     assert slow is not None
-    work.give_on_orphans()
+    work.requeue_orphans()
     with pytest.raises(work.LeaseLostError):
         graphs.prepare(slow)
     assert not KernelUse.objects.exists()

@@ -482,7 +482,7 @@ def test_the_csv_has_every_point_and_no_formula(reader: Client) -> None:
 
 
 def pictures(series: Series) -> list[str]:
-    root, key = f"/series/{series.pk}", f"key={embedding.key_of(series.pk)}"
+    root, key = f"/series/{series.pk}", f"key={embedding.series_key(series.pk)}"
     plot, badge = f"{root}.svg?{key}", f"{root}/badge.svg?{key}"
     return [plot, f"{plot}&theme=dark", badge, f"{badge}&days=x"]
 
@@ -518,16 +518,16 @@ def test_a_picture_needs_its_own_key_or_a_login(client: Client, reader: Client) 
     one, other = history([1.0]), history([2.0])
     reader.logout()
     for address in (f"/series/{one.pk}.svg", f"/series/{one.pk}/badge.svg"):
-        for key in ("", "?key=", "?key=%C3%A9", f"?key={embedding.key_of(other.pk)}"):
+        for key in ("", "?key=", "?key=%C3%A9", f"?key={embedding.series_key(other.pk)}"):
             assert client.get(address + key).status_code == 302, key
-        assert client.get(f"{address}?key={embedding.key_of(one.pk)}").status_code == 200
-    assert client.get(f"/series/{one.pk}.csv?key={embedding.key_of(one.pk)}").status_code == 302
+        assert client.get(f"{address}?key={embedding.series_key(one.pk)}").status_code == 200
+    assert client.get(f"/series/{one.pk}.csv?key={embedding.series_key(one.pk)}").status_code == 302
     client.force_login(User.objects.create_user("somebody"))
     answer = client.get(f"/series/{one.pk}.svg")
     assert answer.status_code == 200
     assert "public" not in answer["Cache-Control"]
     page = client.get(one.get_absolute_url()).content.decode()
-    assert f"badge.svg?key={embedding.key_of(one.pk)}" in page
+    assert f"badge.svg?key={embedding.series_key(one.pk)}" in page
 
 
 def test_pages_hold_hostile_names_as_text(reader: Client) -> None:

@@ -160,7 +160,7 @@ def test_lines_about_a_row_name_it_its_heartbeat_and_its_error(kept: Kept) -> No
 
 def test_an_exception_that_is_logged_later_names_its_row(kept: Kept) -> None:
     try:
-        with context.about(run_id=3), context.about(tuning_task_id=5):
+        with context.row_context(run_id=3), context.row_context(tuning_task_id=5):
             raise ZeroDivisionError
     except ZeroDivisionError:
         log.exception("a task failed")

@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen_app.models import Build, GeneratedKernel, Graph, State
-from codegen_app.pagecache import keep, triggers, version
+from codegen_app.pagecache import cache, triggers, version
 from codegen_app.pagecache import reader as reader_
 from codegen_app.pagecache.compressed import Part
-from codegen_app.pagecache.request import KeptRequest, Reader, key_of
+from codegen_app.pagecache.request import CachedRequest, Reader, page_key
 from codegen_app.pagecache.store import Entry, Store
 from codegen_app.pagecache.version import Version
 from tests.app import factories
@@ -50,11 +50,11 @@ class Clock:
 def clock(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Clock:
     settings.PAGES_KEPT_BYTES = 1 << 26
     time = Clock()
-    monkeypatch.setattr(keep, "time", time)
+    monkeypatch.setattr(cache, "time", time)
     monkeypatch.setattr(version, "KNOWN_FOR_S", 0.0)
-    monkeypatch.setattr(keep, "_store", Store(1 << 26))
-    monkeypatch.setattr(keep, "_rights", reader_.Rights())
-    monkeypatch.setattr(keep, "_versions", version.Versions())
+    monkeypatch.setattr(cache, "_store", Store(1 << 26))
+    monkeypatch.setattr(cache, "_rights", reader_.Rights())
+    monkeypatch.setattr(cache, "_versions", version.Versions())
     return time
 
 
@@ -142,20 +142,20 @@ def test_a_change_is_shown_at_once_to_who_made_it_and_soon_to_others(
     for client in (writer, other):
         assert b"brand new" not in client.get("/graphs").content
     make_graph("brand new", layers=1)
-    writer.cookies[keep.FRESH_COOKIE] = "1"
+    writer.cookies[cache.FRESH_COOKIE] = "1"
     assert b"brand new" in writer.get("/graphs").content
     assert b"brand new" not in other.get("/graphs").content
-    clock.now += keep._OLDEST_S
+    clock.now += cache._MAX_AGE_S
     assert b"brand new" in other.get("/graphs").content
 
 
 def test_who_changes_something_is_marked_for_a_while(world: World) -> None:
     client = account("tuner")
     client.get("/kernels")
-    assert keep.FRESH_COOKIE not in client.cookies
+    assert cache.FRESH_COOKIE not in client.cookies
     assert client.post(f"/runs/{world.run.pk}/cancel", {"why": "wrong"}).status_code == 302
-    cookie = client.cookies[keep.FRESH_COOKIE]
-    assert cookie["max-age"] == keep.FRESH_S
+    cookie = client.cookies[cache.FRESH_COOKIE]
+    assert cookie["max-age"] == cache.FRESH_S
     assert cookie["httponly"]
     assert b"cancelled" in client.get(f"/runs/{world.run.pk}").content
 
@@ -188,14 +188,14 @@ def test_a_kernel_page_stays_while_workers_write_of_others(
     monkeypatch.setattr(view, "kernel_page", lambda *a: (rendered.append(a[0]), page(*a))[1])
     client.get(kernel.get_absolute_url())
     factories.build(kernel=other)
-    clock.now += keep._OLDEST_S
+    clock.now += cache._MAX_AGE_S
     client.get(kernel.get_absolute_url())
     assert rendered == [kernel.name]
     build = Build.objects.filter(kernel=kernel, target="gfx942").get()
     Build.objects.filter(pk=build.pk).update(
         state=State.REJECTED, stage="compile", reason="it was slow"
     )
-    clock.now += keep._OLDEST_S
+    clock.now += cache._MAX_AGE_S
     assert client.get(kernel.get_absolute_url()).status_code == 200
     assert rendered == [kernel.name] * 2
 
@@ -241,7 +241,7 @@ def test_who_has_the_page_is_told_so(anonymous: Client, world: World, clock: Clo
     other.get("/")
     assert other.get("/kernels", headers=asked).status_code == 200, "another token"
     factories.kernel()
-    clock.now += keep._OLDEST_S
+    clock.now += cache._MAX_AGE_S
     assert anonymous.get("/kernels", headers=asked).status_code == 200
 
 
@@ -272,7 +272,7 @@ def test_every_change_of_what_pages_show_is_counted() -> None:
             " WHERE trigger_name LIKE 'kiln_page_%'"
         )
         events = set(cursor.fetchall())
-    for model in triggers.watched():
+    for model in triggers.watched_models():
         table = model._meta.db_table
         assert {event for of, event in events if of == table} == {"INSERT", "UPDATE", "DELETE"}
         for field in model._meta.concrete_fields:
@@ -281,13 +281,13 @@ def test_every_change_of_what_pages_show_is_counted() -> None:
 
 
 def test_signs_of_life_and_looks_that_find_nothing_are_no_changes(world: World) -> None:
-    before = version.read()
+    before = version.read_version()
     Graph.objects.update(heartbeat_at=None)
     Graph.objects.filter(name="not there").update(name="x")
     Graph.objects.filter(name="not there").delete()
-    assert before.holds(version.read())
+    assert before.holds(version.read_version())
     Graph.objects.filter(pk=world.graph.pk).update(name="x")
-    assert not before.holds(version.read())
+    assert not before.holds(version.read_version())
 
 
 @pytest.mark.django_db(transaction=True)
@@ -303,18 +303,18 @@ def test_what_was_under_way_is_seen_once_it_is_committed() -> None:
         port=database["PORT"] or None,
         password=database["PASSWORD"] or None,
     ) as writer:
-        before = version.read()
+        before = version.read_version()
         writer.execute("UPDATE codegen_app_graph SET name = 'new' WHERE id = %s", [graph.pk])
-        between = version.read()
+        between = version.read_version()
         assert not before.holds(between)
         assert Graph.objects.get(pk=graph.pk).name != "new", "what a page would show"
-        assert between.holds(version.read())
+        assert between.holds(version.read_version())
         writer.commit()
-        after = version.read()
+        after = version.read_version()
         assert (after.work, after.rest) == (between.work, between.rest)
         assert not between.holds(after)
         assert Graph.objects.get(pk=graph.pk).name == "new"
-        assert after.holds(version.read())
+        assert after.holds(version.read_version())
 
 
 def entry(size: int, at: float = 0.0) -> Entry:
@@ -335,8 +335,8 @@ def test_memory_is_bounded_and_what_was_read_last_stays() -> None:
 
 def test_many_readers_make_one_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Version(1, 1, frozenset(), frozenset())
-    monkeypatch.setattr(keep, "_versions", SimpleNamespace(now=lambda exact=False: now))
-    monkeypatch.setattr(keep.reader, "has_messages", lambda _: False)
+    monkeypatch.setattr(cache, "_versions", SimpleNamespace(now=lambda exact=False: now))
+    monkeypatch.setattr(cache.reader, "has_messages", lambda _: False)
     begun, go_on, rendered = threading.Event(), threading.Event(), []
 
     def view(_: HttpRequest) -> HttpResponse:
@@ -345,7 +345,7 @@ def test_many_readers_make_one_rendering(monkeypatch: pytest.MonkeyPatch) -> Non
         assert go_on.wait(PATIENCE_S)
         return HttpResponse(b"page")
 
-    page = keep.kept(view, keep.Kept())
+    page = cache.cached(view, cache.CachePolicy())
     answers: list[bytes] = []
 
     def read() -> None:
@@ -367,19 +367,19 @@ def test_many_readers_make_one_rendering(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_error_reaches_everybody_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Version(1, 1, frozenset(), frozenset())
-    monkeypatch.setattr(keep, "_versions", SimpleNamespace(now=lambda exact=False: now))
-    monkeypatch.setattr(keep.reader, "has_messages", lambda _: False)
+    monkeypatch.setattr(cache, "_versions", SimpleNamespace(now=lambda exact=False: now))
+    monkeypatch.setattr(cache.reader, "has_messages", lambda _: False)
 
     def view(_: HttpRequest) -> HttpResponse:
         raise Http404
 
-    page = keep.kept(view, keep.Kept())
+    page = cache.cached(view, cache.CachePolicy())
     for _ in range(2):
         request = RequestFactory().get("/never")
         request.user = AnonymousUser()
         with pytest.raises(Http404):
             page(request)
-    assert not keep._store.is_rendering("/never")
+    assert not cache._store.is_rendering("/never")
 
 
 def test_pages_are_kept_where_they_are_served() -> None:
@@ -406,19 +406,19 @@ def test_no_mark_is_shown_where_a_page_is_missing(address: str, world: World) ->
 def test_no_page_has_marks_once_a_view_has_raised(
     raised: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep.reader, "has_messages", lambda _: False)
+    monkeypatch.setattr(cache.reader, "has_messages", lambda _: False)
     marked: list[bool] = []
 
     def view(request: HttpRequest) -> HttpResponse:
-        marked.append(reader_.is_kept(request))
+        marked.append(reader_.is_cached_request(request))
         raise raised
 
     request = RequestFactory().get("/")
     request.user = AnonymousUser()
     with pytest.raises(raised):
-        keep.kept(view, keep.Kept())(request)
+        cache.cached(view, cache.CachePolicy())(request)
     assert marked == [True]
-    assert not reader_.is_kept(request)
+    assert not reader_.is_cached_request(request)
 
 
 HOSTILE = {
@@ -447,9 +447,9 @@ def test_a_view_sees_nothing_of_a_request_but_its_key(names: set[str]) -> None:
         RequestFactory(**environ).get("/graphs?q=%C3%A4&page=2", HTTP_HX_REQUEST="true")
         for environ in made
     )
-    key = key_of(plain, Reader())
-    assert key_of(hostile, Reader()) == key
-    seen, other = (vars(KeptRequest(key_of(one, Reader()), None)) for one in (plain, hostile))
+    key = page_key(plain, Reader())
+    assert page_key(hostile, Reader()) == key
+    seen, other = (vars(CachedRequest(page_key(one, Reader()), None)) for one in (plain, hostile))
     assert seen == other
     assert seen["GET"].dict() == {"q": "ä", "page": "2"}
 
@@ -467,8 +467,8 @@ def test_a_view_sees_nothing_of_a_request_but_its_key(names: set[str]) -> None:
 def test_what_a_view_may_read_is_in_the_key(differs: dict[str, str]) -> None:
     given: dict[str, Any] = {"path": "/graphs", **differs}
     request = RequestFactory().get(given.pop("path"), **given)
-    assert key_of(request, Reader()) != key_of(RequestFactory().get("/graphs"), Reader())
-    assert key_of(request, Reader(is_authenticated=True)) != key_of(request, Reader())
+    assert page_key(request, Reader()) != page_key(RequestFactory().get("/graphs"), Reader())
+    assert page_key(request, Reader(is_authenticated=True)) != page_key(request, Reader())
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_what_a_view_may_read_is_in_the_key(differs: dict[str, str]) -> None:
 )
 def test_a_view_that_asks_for_more_fails(asked: Any) -> None:
     """At its first rendering, not for a reader who gets another's page."""
-    request = KeptRequest(key_of(RequestFactory().get("/graphs"), Reader()), None)
+    request = CachedRequest(page_key(RequestFactory().get("/graphs"), Reader()), None)
     with pytest.raises((RuntimeError, AttributeError, KeyError)):
         asked(request)
 

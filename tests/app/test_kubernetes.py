@@ -141,7 +141,7 @@ def test_pages_are_started_as_by_systemd_asked_by_probes_and_reached() -> None:
     assert service["ports"][0]["targetPort"] == web["ports"][0]["name"]
     ingress = named("Ingress")["kiln-web"]
     limit = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
-    assert max(bodies.large().values()) <= int(limit.removesuffix("m")) * MIB
+    assert max(bodies.upload_limits().values()) <= int(limit.removesuffix("m")) * MIB
     (policy,) = named("NetworkPolicy").values()
     assert policy["spec"]["ingress"][0]["ports"][0]["port"] == port
     setup = [command[2] for command in (one[:3] for one in commands("kiln-setup.service"))]

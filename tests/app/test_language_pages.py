@@ -18,7 +18,7 @@ from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import artifacts, outcomes
+from codegen_app.services import artifacts, candidate_results
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.toolchains import Search, find_target_toolchains, pick_toolchain
@@ -170,7 +170,7 @@ def test_candidates_of_two_compilers_meet_in_one_bucket(reader: Client) -> None:
     ]
     Candidate.objects.filter(pk=won.pk).update(state=State.DONE, result=results[1])
     Candidate.objects.filter(pk=hip.pk).update(state=State.DONE, result=results[0])
-    outcomes.choose(won, results[1], [])
+    candidate_results.choose(won, results[1], [])
     (bucket,) = serving.node_buckets([task.template_node]).buckets
     assert bucket.toolchain == "bundled 22"
     page = node_page(task.template_node_id)

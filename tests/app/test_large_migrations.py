@@ -116,7 +116,7 @@ def test_nobody_who_reads_waits_while_a_million_rows_are_migrated(large: Large) 
     files = large_files()
     with Reader(large.quickest_ms) as reader:
         call_command("migrate", "codegen_app", large.latest, verbosity=0)
-    triggers.make()
+    triggers.create_triggers()
     assert large_files() == files, "no table was written anew, which locks readers out"
     assert reader.waited_for == []
     assert reader.rounds > 1, "it did read meanwhile"
@@ -158,7 +158,7 @@ def test_nobody_waits_behind_a_migration_that_waits(
     holder = Holder(statement)
     with Reader(FOR_EVER_MS) as reader:
         call_command("migrate", "codegen_app", latest, verbosity=0, stderr=holder)
-    triggers.make()
+    triggers.create_triggers()
     # Once for this transaction, and again where autovacuum was at a table, or a reader slow.
     assert set(holder.lines) == {"A table is in use by another transaction; trying again."}
     assert reader.waited_for == []

@@ -31,10 +31,10 @@ def test_a_task_is_ready_when_all_its_builds_are_over_however_they_ended() -> No
     first, second = factories.candidate(task), factories.candidate(task)
     assert not ledger.ready_tasks("cpu").exists()
     done(first.build)
-    ledger.build_is_over(first.build)
+    ledger.on_build_finished(first.build)
     assert not ledger.ready_tasks("cpu").exists()
     fail(second.build, "line 7: no such thing")
-    ledger.build_is_over(second.build)
+    ledger.on_build_finished(second.build)
     assert list(ledger.ready_tasks("cpu")) == [task]
     assert not ledger.ready_tasks("gfx942").exists()
     second.refresh_from_db()
@@ -77,7 +77,7 @@ def test_a_cancelled_run_is_not_begun_by_builds_that_finish_later() -> None:
     candidate = factories.candidate(task)
     ledger.cancel(task.run, None)
     done(candidate.build)
-    ledger.build_is_over(candidate.build)
+    ledger.on_build_finished(candidate.build)
     assert not ledger.ready_tasks("cpu").exists()
 
 

@@ -14,7 +14,7 @@ from codegen_app.models import BenchmarkResult, GeneratedKernel, Problem, Proble
 from codegen_app.selectors.pages.limits import limits
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.services import engine
-from codegen_app.services import limits as recording
+from codegen_app.services import problem_work as recording
 from scheduler import targets
 from scheduler.tuning.roofline import limit
 from scheduler.tuning.work import work_of

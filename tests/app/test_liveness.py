@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from codegen_app.demo.upkeep import _signs_of_life
+from codegen_app.demo.maintenance import _signs_of_life
 from codegen_app.models import (
     Modelling,
     Packing,
@@ -24,7 +24,7 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import torch_comparisons, workers
-from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch, waits_for
+from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector, has_work
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 from tests.app import factories, track_factories
@@ -35,9 +35,9 @@ LIMIT_S = STUCK_AFTER.total_seconds()
 IDLE = Progress(received=3, busy=False)
 
 
-def watch(*queues: str) -> Watch:
+def watch(*queues: str) -> StallDetector:
     """One that has seen the worker idle already."""
-    made = Watch(queues)
+    made = StallDetector(queues)
     made.is_stuck(IDLE, 0.0)
     return made
 
@@ -82,10 +82,10 @@ def test_time_without_the_database_does_not_count() -> None:
 
 def test_what_waits_for_whom() -> None:
     factories.graph()
-    assert waits_for("prepare")
-    assert not waits_for("compile")
-    assert not waits_for("measure.gfx942")
-    assert not waits_for("default")
+    assert has_work("prepare")
+    assert not has_work("compile")
+    assert not has_work("measure.gfx942")
+    assert not has_work("default")
 
 
 def packing() -> None:
@@ -134,10 +134,10 @@ def test_all_that_a_queue_has_counts(
     queue: str, make: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0")
-    assert not waits_for(queue)
+    assert not has_work(queue)
     make()
-    assert waits_for(queue)
-    assert [one for one in ("prepare", "compile", "measure.cpu") if waits_for(one)] == [queue]
+    assert has_work(queue)
+    assert [one for one in ("prepare", "compile", "measure.cpu") if has_work(one)] == [queue]
 
 
 def test_the_demo_sees_the_last_sign_of_each_of_its_own_processes() -> None:

@@ -19,7 +19,7 @@ from django.test import Client, RequestFactory, override_settings
 
 from codegen_app.access import hashing
 from codegen_app.access.addresses import client_address
-from codegen_app.access.throttle import ALLOWED
+from codegen_app.access.throttle import MAX_FAILURES
 from codegen_app.config import env, serving
 from codegen_app.models import AuditEntry
 
@@ -41,7 +41,7 @@ def log_in(client: Client, password: str, name: str = "ada", address: str = "10.
 def test_five_wrong_passwords_stop_an_account_from_that_address_alone(
     client: Client, user: User
 ) -> None:
-    for _ in range(ALLOWED[0] - 1):
+    for _ in range(MAX_FAILURES[0] - 1):
         assert log_in(client, "wrong") == 200
     assert log_in(client, "wrong") == 429
     assert log_in(client, PASSWORD) == 429, "the right one does not help while logins are stopped"
@@ -51,21 +51,21 @@ def test_five_wrong_passwords_stop_an_account_from_that_address_alone(
 def test_twenty_wrong_passwords_stop_an_address_whatever_the_accounts(
     client: Client, user: User
 ) -> None:
-    statuses = [log_in(client, "wrong", name=f"guess{n}") for n in range(ALLOWED[1])]
+    statuses = [log_in(client, "wrong", name=f"guess{n}") for n in range(MAX_FAILURES[1])]
     assert statuses[-2:] == [200, 429]
     assert log_in(client, PASSWORD) == 429
 
 
 @pytest.mark.full
 def test_an_account_is_stopped_for_guesses_from_many_addresses(client: Client, user: User) -> None:
-    for n in range(ALLOWED[2]):
+    for n in range(MAX_FAILURES[2]):
         log_in(client, "wrong", address=f"10.1.{n}.1")
     assert log_in(client, PASSWORD, address="10.2.0.1") == 429
 
 
 def test_a_login_does_not_buy_guesses_at_other_accounts(client: Client, user: User) -> None:
     User.objects.create_user("own", password=PASSWORD)
-    for n in range(ALLOWED[1] - 2):
+    for n in range(MAX_FAILURES[1] - 2):
         log_in(client, "wrong", name=f"guess{n}")
     assert log_in(client, PASSWORD, name="own") == 302
     log_in(client, "wrong", name="guess")
@@ -81,7 +81,7 @@ def test_the_admin_has_the_same_login(client: Client) -> None:
 def test_nothing_is_hashed_while_logins_are_stopped(
     client: Client, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for _ in range(ALLOWED[0]):
+    for _ in range(MAX_FAILURES[0]):
         log_in(client, "wrong")
     monkeypatch.setattr(User, "check_password", lambda *_: pytest.fail("it was hashed"))
     assert log_in(client, PASSWORD) == 429
@@ -89,10 +89,10 @@ def test_nothing_is_hashed_while_logins_are_stopped(
 
 @pytest.fixture
 def all_slots_taken() -> Iterator[None]:
-    for _ in range(hashing.AT_ONCE):
+    for _ in range(hashing.MAX_CONCURRENT):
         assert hashing._slots.acquire(blocking=False)
     yield
-    for _ in range(hashing.AT_ONCE):
+    for _ in range(hashing.MAX_CONCURRENT):
         hashing._slots.release()
 
 
@@ -110,7 +110,7 @@ def test_more_logins_at_once_than_may_hash_are_refused_before_hashing(
 @override_settings(PASSWORD_HASHERS=[BOUNDED])
 def test_a_slot_is_free_again_after_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing.BoundedPBKDF2PasswordHasher, "iterations", 1)
-    for _ in range(hashing.AT_ONCE + 1):
+    for _ in range(hashing.MAX_CONCURRENT + 1):
         make_password(PASSWORD)
 
 
@@ -154,8 +154,8 @@ def test_anybody_changes_their_password_and_other_logins_end(client: Client, use
 
 def test_a_wrong_old_password_changes_nothing_and_is_counted(client: Client, user: User) -> None:
     assert log_in(client, PASSWORD) == 302
-    statuses = [change(client, "wrong") for _ in range(ALLOWED[0])]
-    assert statuses == [422] * (ALLOWED[0] - 1) + [429]
+    statuses = [change(client, "wrong") for _ in range(MAX_FAILURES[0])]
+    assert statuses == [422] * (MAX_FAILURES[0] - 1) + [429]
     user.refresh_from_db()
     assert user.check_password(PASSWORD)
 
@@ -207,9 +207,9 @@ def test_logins_and_failures_say_who_and_from_where(client: Client, user: User) 
 
 
 def test_stopped_logins_are_noted_once(client: Client, user: User) -> None:
-    for _ in range(ALLOWED[0] + 10):
+    for _ in range(MAX_FAILURES[0] + 10):
         log_in(client, "wrong")
-    assert AuditEntry.objects.filter(action="login failed").count() == ALLOWED[0]
+    assert AuditEntry.objects.filter(action="login failed").count() == MAX_FAILURES[0]
     assert AuditEntry.objects.filter(action="logins stopped").count() == 1
 
 
@@ -262,8 +262,8 @@ def settings_with(**changes: object) -> SimpleNamespace:
 def test_pages_are_not_served_with_half_settings(
     changes: dict[str, object], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert serving.problems(settings_with()) == []
-    (line,) = serving.problems(settings_with(**changes))
+    assert serving.serving_problems(settings_with()) == []
+    (line,) = serving.serving_problems(settings_with(**changes))
     assert named in line
     with pytest.raises(SystemExit) as ended:
         serving.check(settings_with(**changes))

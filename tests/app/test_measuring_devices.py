@@ -34,11 +34,14 @@ def test_a_run_takes_a_free_gpu_of_the_same_model_and_waits_for_no_other(
     )
     monkeypatch.setattr(devices, "probe", lambda: found)
     run = TuningRun(device=f"{kind}:0")
-    with devices.held(run, OVER) as first, devices.held(run, OVER) as second:
+    with devices.hold_device(run, OVER) as first, devices.hold_device(run, OVER) as second:
         assert (first, second) == (found[0], found[2])
-        with devices.held(run, OVER) as third:
+        with devices.hold_device(run, OVER) as third:
             assert third is None, "the other model is free, and not what was asked for"
-    with lock_device(f"{kind}:0", Path(site.DEVICE_LOCKS_DIR)), devices.held(run, OVER) as other:
+    with (
+        lock_device(f"{kind}:0", Path(site.DEVICE_LOCKS_DIR)),
+        devices.hold_device(run, OVER) as other,
+    ):
         assert other == found[2]
 
 
@@ -48,6 +51,6 @@ def test_a_run_for_a_gpu_that_is_not_here_says_why(monkeypatch: pytest.MonkeyPat
         AbsentDevice("cuda", "no CUDA-capable device is detected"),
     )
     monkeypatch.setattr(devices, "probe", lambda: absent)
-    with devices.held(TuningRun(device="cuda:0"), OVER) as found:
+    with devices.hold_device(TuningRun(device="cuda:0"), OVER) as found:
         reason = "device cuda:0: no CUDA-capable device is detected"
         assert found == Rejected(Stage.LOAD, reason)

@@ -85,7 +85,7 @@ def latest() -> Iterator[str]:
     (name,) = [name for _, name in leaves]
     yield name
     migrate(name)
-    triggers.make()  # the tables are new
+    triggers.create_triggers()  # the tables are new
 
 
 def tables() -> list[str]:
@@ -178,7 +178,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     token = ApiToken.objects.create(
         digest="d", prefix="kiln_", name="t", scopes=["read"], owner=User.objects.create_user("u")
     )
-    history.feed(result)
+    history.add_result(result)
     Datum.objects.update(batch=Batch.objects.create(token=token, key="k", body_digest="d"))
     rows_of_tracking()
     Identity.objects.create(user=token.owner, issuer="https://login.example", subject="1")

@@ -25,7 +25,7 @@ from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.services import artifacts
-from codegen_app.services.modelling import keeping
+from codegen_app.services.modelling import store
 from scheduler import targets
 from scheduler.cycles.report import Pipe, Report, StallReason
 from scheduler.isa.instructions import Kind
@@ -62,7 +62,7 @@ def keep(
     build = build_of(kernel, target)
     fields = {"kernel": kernel.name, "sizes": sizes, **fields}
     report = modelled.report(text_of(build), target, board, **fields)  # type: ignore[arg-type]
-    return keeping.keep(build, board, sizes, report)
+    return store.store_report(build, board, sizes, report)
 
 
 def text(html: str) -> str:
@@ -307,7 +307,7 @@ def test_a_pipe_that_only_one_side_uses_is_nothing_on_the_other(world: World) ->
     launch = modelled.report(text_of(build_of(other))).launches[0]
     busy = replace(launch, pipes={Pipe.MATRIX: 0.9})
     report = replace(modelled.report(text_of(build_of(other)), sizes=SIZES), launches=(busy,))
-    keeping.keep(row.build, "MI300X", SIZES, report)
+    store.store_report(row.build, "MI300X", SIZES, report)
     found = compare_modelled([build_of(one).pk, build_of(other).pk])
     assert found is not None
     (pipes,) = [group for group in found.groups if group.title == "Pipes busy"]

@@ -25,15 +25,15 @@ from codegen_app.selectors.ledger import run_ledger, run_log
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import (
+    backlog,
     engine,
     ledger,
-    measuring,
-    modelled,
+    measurement_tasks,
+    modelled_tuning,
     planning,
     remote_builds,
     retuning,
     tuning,
-    waiting,
     work,
 )
 from scheduler import targets
@@ -54,7 +54,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     model gives a microsecond a line of the listing."""
     monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
     fake = functools.partial(ModelWorkers, model="tests.support.fake_models:quick")
-    monkeypatch.setattr(modelled, "ModelWorkers", fake)
+    monkeypatch.setattr(modelled_tuning, "ModelWorkers", fake)
     return factories.prepared_graph()
 
 
@@ -69,7 +69,7 @@ def start(graph: Graph, device: str = "model:gfx942", **limits: float) -> Tuning
 
 
 def claimed(run: TuningRun) -> TuningTask:
-    task = work.claim_next(ledger.ready_tasks(waiting.MODELLED).filter(run=run), "w")
+    task = work.claim_next(ledger.ready_tasks(backlog.MODELLED).filter(run=run), "w")
     assert task is not None
     return task
 
@@ -82,7 +82,7 @@ def test_a_run_without_a_gpu_is_called_modelled_and_measures_nothing(
     run = start(graph, measurements=3)
     assert run.device == DEVICE, "the target's reference board"
     assert not ledger.ready_tasks("gfx942").exists(), "whoever has a GPU is not asked"
-    measuring.run_task(claimed(run))
+    measurement_tasks.run_task(claimed(run))
     run.refresh_from_db()
     assert (run.state, run.tasks.get().state) == (State.DONE, State.DONE)
 
@@ -130,7 +130,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
     graph: Graph, reader: Client
 ) -> None:
     earlier = start(graph, measurements=4)
-    measuring.run_task(claimed(earlier))
+    measurement_tasks.run_task(claimed(earlier))
     node = factories.small_node(graph)
     run = tuning.start_run(
         *(graph, "rocm:0", "gfx942", dict(earlier.bindings), None),
@@ -138,9 +138,9 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
         budget=Budget(measurements=3),
     )
     planning.plan_waiting()
-    assert not ledger.ready_tasks(waiting.MODELLED).exists()
+    assert not ledger.ready_tasks(backlog.MODELLED).exists()
     task = ledger.ready_tasks("gfx942").get()
-    found = modelled.start(task)
+    found = modelled_tuning.warm_start(task)
     assert found.device == DEVICE
     (problem,) = find_problems(
         engine.scheduled(graph.file.digest).schedule,
@@ -183,7 +183,7 @@ def test_other_sizes_and_other_targets_begin_with_nothing() -> None:
         task = TuningTask.objects.create(
             run=run, problem=earlier.problem, template_node=earlier.template_node
         )
-        modelled.start(task)
+        modelled_tuning.warm_start(task)
         task.refresh_from_db()
         assert (task.begins_with == earlier) is begins
 

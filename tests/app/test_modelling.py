@@ -24,8 +24,16 @@ from codegen_app.models import (
     State,
 )
 from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.services import artifacts, builds, queue, retention, selections, upkeep, work
-from codegen_app.services.modelling import asking, automatic, doing, keeping
+from codegen_app.services import (
+    artifacts,
+    builds,
+    periodic_jobs,
+    queue,
+    retention,
+    selections,
+    work,
+)
+from codegen_app.services.modelling import automatic, jobs, requests, store
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.cycles import report_json
@@ -45,13 +53,13 @@ Modeller = Callable[[Modelling], Report]
 @pytest.fixture(autouse=True)
 def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """What compiles is not what these tests are about."""
-    monkeypatch.setattr(builds, "for_this_host", Build.objects.none)
+    monkeypatch.setattr(builds, "local_builds", Build.objects.none)
 
 
 @pytest.fixture
 def modeller(monkeypatch: pytest.MonkeyPatch) -> Callable[[Modeller], None]:
     """Puts a function into the place of the model."""
-    return lambda model: monkeypatch.setattr(doing, "_report", model)
+    return lambda model: monkeypatch.setattr(jobs, "_report", model)
 
 
 def report_of(row: Modelling) -> Report:
@@ -69,7 +77,7 @@ def boards(*targets_: str) -> list[Any]:
 
 def asked(world: World, *targets_: str) -> list[Modelling]:
     use = use_of(world.kernels[0])
-    return asking.ask(use, boards(*(targets_ or ("gfx942",))), {"s0": 128}, None)
+    return requests.request_modelling(use, boards(*(targets_ or ("gfx942",))), {"s0": 128}, None)
 
 
 def test_it_is_asked_for_on_the_page_and_made_by_a_worker(
@@ -156,7 +164,7 @@ def test_a_build_that_is_not_there_is_asked_for_and_waited_for(
     row.refresh_from_db()
     assert (row.state, row.attempts) == (State.QUEUED, 0), "it has no instructions yet"
     Build.objects.filter(pk=row.build_id).update(state=State.REJECTED, reason="no such header")
-    upkeep.look_after()
+    periodic_jobs.run_maintenance()
     row.refresh_from_db()
     assert (row.state, row.stage) == (State.REJECTED, "compile")
     assert row.reason == "the kernel was not built: no such header"
@@ -166,7 +174,7 @@ def test_the_place_of_a_build_is_taken_by_that_of_another_compiler(world: World)
     (row,) = asked(world, "gfx950")
     old = row.build
     Build.objects.filter(pk=old.pk).update(toolchain_digest="0" * 64)
-    assert builds.ask_again() == 1
+    assert builds.replace_orphaned() == 1
     row.refresh_from_db()
     assert row.build_id != old.pk
     assert (row.state, row.build.target) == (State.QUEUED, "gfx950")
@@ -239,10 +247,10 @@ def test_who_may_build_cancels_it_and_its_outcome_is_void(
 
 def test_a_row_of_a_dead_worker_is_given_on(world: World) -> None:
     (row,) = asked(world)
-    held = work.claim_next(doing.waiting(), "host:1")
+    held = work.claim_next(jobs.queued_modellings(), "host:1")
     assert held is not None
     Modelling.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(days=1))
-    work.give_on_expired()
+    work.requeue_expired()
     with pytest.raises(work.LeaseLostError):
         work.finish(held, State.REJECTED, reason="late")
     row.refresh_from_db()
@@ -253,26 +261,28 @@ def test_workers_are_told_of_what_waits(world: World, monkeypatch: pytest.Monkey
     asked(world)
     told: list[queue.Kind] = []
     monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
-    queue.notify_of_waiting()
+    queue.notify_workers()
     assert queue.Kind.COMPILE in told
 
 
 def test_what_was_modelled_elsewhere_is_kept_in_place_of_what_there_was(world: World) -> None:
     (row,) = asked(world)
     report = report_of(row)
-    kept = keeping.keep(row.build, "MI300X", {"s0": 128}, report, use_of(world.kernels[0]))
+    kept = store.store_report(row.build, "MI300X", {"s0": 128}, report, use_of(world.kernels[0]))
     assert (kept.pk, kept.state, kept.time_us) == (row.pk, State.DONE, report.time_us.mid)
     faster = replace(report, time_us=modelled.band(1.0))
-    assert keeping.keep(row.build, "MI300X", {"s0": 128}, faster).time_us == 1.0
-    assert keeping.keep(row.build, "MI300X", {"s0": 64}, faster).pk != row.pk
+    assert store.store_report(row.build, "MI300X", {"s0": 128}, faster).time_us == 1.0
+    assert store.store_report(row.build, "MI300X", {"s0": 64}, faster).pk != row.pk
 
 
 def test_other_versions_go_and_reports_that_are_shown_stay(world: World) -> None:
     (row,) = asked(world)
-    kept = keeping.keep(row.build, "MI300X", {"s0": 128}, report_of(row))
-    old = keeping.keep(row.build, "MI300X", {"s0": 64}, replace(report_of(row), sampled="all"))
+    kept = store.store_report(row.build, "MI300X", {"s0": 128}, report_of(row))
+    old = store.store_report(
+        row.build, "MI300X", {"s0": 64}, replace(report_of(row), sampled="all")
+    )
     Modelling.objects.filter(pk=old.pk).update(version=VERSION + 1)
-    Artifact.objects.update(used_at=timezone.now() - 2 * retention.UNUSED)
+    Artifact.objects.update(used_at=timezone.now() - 2 * retention.UNUSED_AGE)
     retention.sweep(dry_run=True)
     assert Modelling.objects.count() == 2
     assert retention.sweep()["modelled reports"] == 1
@@ -284,7 +294,11 @@ def test_other_versions_go_and_reports_that_are_shown_stay(world: World) -> None
 
 def test_it_goes_with_its_build(world: World) -> None:
     build = factories.build(kernel=world.kernels[0], target="gfx942", state=State.CANCELLED)
-    row = keeping.keep(build, "MI300X", {}, modelled.report(LISTING)) if build.code_digest else None
+    row = (
+        store.store_report(build, "MI300X", {}, modelled.report(LISTING))
+        if build.code_digest
+        else None
+    )
     assert row is None, "a build without code cannot have a report"
     Modelling.objects.create(build=build, board="MI300X", version=VERSION)
     build.delete()
@@ -298,18 +312,18 @@ def test_defaults_are_modelled_unasked_once_they_are_built(
     default, other = world.kernels
     built = default.builds.get(target="gfx942")
     for build in (built, default.builds.get(target="gfx1100")):
-        automatic.of_build(build)
-        automatic.of_build(build)
-    automatic.of_build(factories.build(kernel=default, target="gfx942", flags=["-O1"]))
-    automatic.of_build(factories.build(kernel=other, target="gfx942"))
-    automatic.of_build(factories.build(kernel=default, target="sm_90"))
+        automatic.model_default(build)
+        automatic.model_default(build)
+    automatic.model_default(factories.build(kernel=default, target="gfx942", flags=["-O1"]))
+    automatic.model_default(factories.build(kernel=other, target="gfx942"))
+    automatic.model_default(factories.build(kernel=default, target="sm_90"))
     rows = Modelling.objects.order_by("build__target")
     assert [(row.board, row.sizes) for row in rows] == [
         ("RX 7900 XTX", {"s0": 64}),
         ("MI300X", {"s0": 64}),
     ]
-    (mine,) = asking.ask(use_of(default), boards("gfx942"), {"s0": 128}, None)
-    first = work.claim_next(doing.waiting(), "w")
+    (mine,) = requests.request_modelling(use_of(default), boards("gfx942"), {"s0": 128}, None)
+    first = work.claim_next(jobs.queued_modellings(), "w")
     assert first == mine, "what somebody asked for comes before"
 
 
@@ -338,7 +352,7 @@ def test_a_kernel_of_a_sample_by_the_model_itself(reader: Client, cache: CodeCac
         template_node=node, is_default=True
     )
     build = make_build(use.kernel, "gfx942", cache.root)
-    (row,) = asking.ask(use, boards("gfx942"), {}, None)
+    (row,) = requests.request_modelling(use, boards("gfx942"), {}, None)
     tasks.compile()
     row.refresh_from_db()
     assert (row.state, row.reason, row.unknown) == (State.DONE, "", {})

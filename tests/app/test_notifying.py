@@ -30,7 +30,7 @@ from codegen_app.models import (
     EventKind,
 )
 from codegen_app.services import queue
-from codegen_app.services.notifying import channels, outbox, sending, signing, webhook
+from codegen_app.services.notifying import channels, outbox, sender, signing, webhook
 from codegen_app.services.notifying.attempt import Attempt
 from scheduler.errors import UserError
 from tests.app.track_factories import channel, missing, regression
@@ -139,7 +139,7 @@ def test_a_webhook_says_what_changed_and_is_signed(receiver: HttpReceiver) -> No
 def test_a_forged_or_changed_message_is_seen(receiver: HttpReceiver) -> None:
     to = channel(address=receiver.url)
     raised()
-    sending.send_due()
+    sender.send_due()
     request, key = receiver.next(0), signing.key(to.key_salt)
     now = timezone.now().timestamp()
     other = Request("POST", "/", request.headers, request.body.replace(b"gemm", b"gemv"))
@@ -156,7 +156,7 @@ def test_missing_data_says_since_when(receiver: HttpReceiver, mailbox: SmtpRecei
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org", alerts=kinds)
     alert = missing(problem="softmax", last_at="2026-01-02T03:04Z")
     outbox.enqueue(AlertEvent.objects.create(alert=alert, kind=EventKind.RAISED))
-    sending.send_due()
+    sender.send_due()
     body = json.loads(receiver.next(0).body)
     assert body["revision"] is None
     [series] = body["series"]
@@ -171,7 +171,7 @@ def test_an_email_says_the_same_in_plain_text(mailbox: SmtpReceiver) -> None:
     to = "ann@example.org\nbob@example.org"
     channel("mail", kind=ChannelKind.EMAIL, address=to)
     event = raised("gemm", "attention")
-    sending.send_due()
+    sender.send_due()
     mail = mailbox.next(0)
     assert (mail.sender, mail.recipients) == (
         "kiln@kiln.example",
@@ -199,7 +199,7 @@ def test_too_few_values_for_an_interval_are_said_so(mailbox: SmtpReceiver) -> No
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org")
     event = raised("gemm")
     event.alert.changes.update(low=None, high=None)
-    sending.send_due()
+    sender.send_due()
     assert "x1.250 (insufficient data; n 12, 5)" in mailbox.next(0).message.get_content()
 
 
@@ -207,7 +207,7 @@ def test_text_of_others_ends_no_header_and_no_line(mailbox: SmtpReceiver) -> Non
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org", alerts=[AlertKind.MISSING])
     alert = missing(problem="a\r\nBcc: eve@example.org\r\n\r\nx", device_name="b\nState: fixed")
     outbox.enqueue(AlertEvent.objects.create(alert=alert, kind=EventKind.RAISED))
-    sending.send_due()
+    sender.send_due()
     mail = mailbox.next(0)
     assert mail.recipients == ("ann@example.org",)
     assert "Bcc" not in mail.message
@@ -221,27 +221,27 @@ def test_a_temporary_failure_is_tried_again_later_with_the_same_key(
     raised()
     receiver.answers = [Answer(503)]
     before = timezone.now()
-    assert sending.send_due() == 1
+    assert sender.send_due() == 1
     waiting = delivery()
     assert (waiting.state, waiting.attempts, waiting.status) == ("pending", 1, 503)
     assert waiting.error == "HTTP 503"
     assert before + timedelta(seconds=7) < waiting.next_at < timezone.now() + timedelta(seconds=11)
     Delivery.objects.update(next_at=F("next_at") + HOUR)
-    assert sending.send_due() == 0, "not before its time"
+    assert sender.send_due() == 0, "not before its time"
     due_again()
-    assert sending.send_due() == 1
+    assert sender.send_due() == 1
     assert (delivery().state, delivery().attempts, delivery().error) == ("delivered", 2, "")
     assert receiver.next(0).headers["kiln-delivery"] == receiver.next(0).headers["kiln-delivery"]
 
 
 def test_waits_grow_up_to_a_bound_and_differ() -> None:
-    assert 7.5 <= sending.wait_s(1) <= 10
-    assert 22.5 <= sending.wait_s(2) <= 30
-    assert 2700 <= sending.wait_s(7) <= 3600
-    assert sending.wait_s(10_000) <= 3600
-    assert len({sending.wait_s(5) for _ in range(10)}) > 1
-    assert sending.wait_s(1, asked_s=900) == 900
-    assert sending.wait_s(1, asked_s=1e12) == 6 * 3600, "nobody keeps us from trying for ever"
+    assert 7.5 <= sender.backoff_s(1) <= 10
+    assert 22.5 <= sender.backoff_s(2) <= 30
+    assert 2700 <= sender.backoff_s(7) <= 3600
+    assert sender.backoff_s(10_000) <= 3600
+    assert len({sender.backoff_s(5) for _ in range(10)}) > 1
+    assert sender.backoff_s(1, asked_s=900) == 900
+    assert sender.backoff_s(1, asked_s=1e12) == 6 * 3600, "nobody keeps us from trying for ever"
 
 
 def test_after_a_day_it_is_given_up(receiver: HttpReceiver) -> None:
@@ -249,7 +249,7 @@ def test_after_a_day_it_is_given_up(receiver: HttpReceiver) -> None:
     raised()
     Delivery.objects.update(created_at=F("created_at") - DAY, attempts=29)
     receiver.answers = [Answer(503)]
-    sending.send_due()
+    sender.send_due()
     assert delivery().state == DeliveryState.FAILED
     assert delivery().error == "given up after 30 attempts: HTTP 503"
 
@@ -258,7 +258,7 @@ def test_a_permanent_failure_is_failed_at_once_in_one_line(receiver: HttpReceive
     channel(address=receiver.url)
     raised()
     receiver.answers = [Answer(410)]
-    sending.send_due()
+    sender.send_due()
     gone = delivery()
     assert (gone.state, gone.attempts, gone.status, gone.error) == ("failed", 1, 410, "HTTP 410")
 
@@ -267,7 +267,7 @@ def test_nothing_is_sent_into_the_own_network(receiver: HttpReceiver, settings: 
     settings.WEBHOOK_NETWORKS = []
     channel(address=receiver.url)
     raised()
-    sending.send_due()
+    sender.send_due()
     assert delivery().state == DeliveryState.FAILED
     assert "the operator can allow its network" in delivery().error
     with pytest.raises(Empty):
@@ -291,7 +291,7 @@ def test_replies_of_4xx_are_tried_again_and_of_5xx_are_not(
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org")
     raised()
     mailbox.replies = {command: reply}
-    sending.send_due()
+    sender.send_due()
     assert (delivery().state, delivery().error) == (state, error)
 
 
@@ -301,7 +301,7 @@ def test_an_address_that_is_turned_down_keeps_the_others_from_nothing(
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org\nbob@example.org")
     raised()
     mailbox.replies = {"RCPT TO:<bob": "550 nobody"}
-    sending.send_due()
+    sender.send_due()
     assert mailbox.next(0).recipients == ("ann@example.org",)
     sent = delivery()
     assert (sent.state, sent.error) == ("delivered", "not to bob@example.org (SMTP 550: nobody)")
@@ -311,7 +311,7 @@ def test_a_mail_server_that_is_away_is_tried_again(mailbox: SmtpReceiver, settin
     settings.EMAIL_PORT = free_port()
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org")
     raised()
-    sending.send_due()
+    sender.send_due()
     assert delivery().state == DeliveryState.PENDING
     assert "no mail through 127.0.0.1" in delivery().error
 
@@ -320,7 +320,7 @@ def test_without_a_mail_server_it_is_said_what_to_set(settings: Any) -> None:
     settings.EMAIL_HOST = ""
     channel("mail", kind=ChannelKind.EMAIL, address="ann@example.org")
     raised()
-    sending.send_due()
+    sender.send_due()
     assert (delivery().state, delivery().error) == (
         "failed",
         "no mail server is set up (KILN_EMAIL_HOST)",
@@ -333,10 +333,10 @@ def test_a_process_without_the_sites_secret_leaves_webhooks_to_others(
     settings.SECRET_KEY_GIVEN = False
     channel(address=receiver.url)
     raised()
-    assert sending.send_due() == 0
+    assert sender.send_due() == 0
     settings.SECRET_KEY_GIVEN = True
     settings.SECRET_KEY = "another secret than the site's, as long as it"
-    sending.send_due()
+    sender.send_due()
     assert delivery().state == DeliveryState.PENDING
     assert "another KILN_SECRET_KEY" in delivery().error
     with pytest.raises(Empty):
@@ -360,7 +360,7 @@ def test_of_many_workers_one_sends(receiver: HttpReceiver) -> None:
     events = [raised() for _ in range(6)]
 
     def work() -> None:
-        sending.send_due()
+        sender.send_due()
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -385,13 +385,13 @@ def test_who_dies_between_sending_and_noting_is_followed_with_the_same_key(
         raise SystemExit
 
     with monkeypatch.context() as dying:
-        dying.setattr(sending, "note", killed)
+        dying.setattr(sender, "record_attempt", killed)
         with pytest.raises(SystemExit):
-            sending.send_due()
+            sender.send_due()
     assert delivery().state == DeliveryState.PENDING
-    assert sending.send_due() == 0, "it may be on its way: nobody else begins before the lease ends"
+    assert sender.send_due() == 0, "it may be on its way: nobody else begins before the lease ends"
     due_again()
-    sending.send_due()
+    sender.send_due()
     assert delivery().state == DeliveryState.DELIVERED
     assert receiver.next(0).headers["kiln-delivery"] == receiver.next(0).headers["kiln-delivery"]
 
@@ -399,11 +399,11 @@ def test_who_dies_between_sending_and_noting_is_followed_with_the_same_key(
 def test_who_comes_back_after_the_lease_notes_nothing(receiver: HttpReceiver) -> None:
     channel(address=receiver.url)
     raised()
-    late = sending.claim([])
+    late = sender.claim([])
     assert late is not None
     due_again()
-    sending.send_due()
-    sending.note(late, Attempt.permanent("late"))
+    sender.send_due()
+    sender.record_attempt(late, Attempt.permanent("late"))
     assert (delivery().state, delivery().error) == ("delivered", "")
 
 
@@ -416,7 +416,7 @@ def test_a_receiver_that_is_away_is_asked_once_for_all_and_holds_up_nobody(
         channel("here", address=receiver.url)
         for _ in range(3):
             raised()
-        sending.send_due()
+        sender.send_due()
         away.next(0)
         with pytest.raises(Empty):
             away.next(0)
@@ -430,7 +430,7 @@ def test_a_clock_that_was_set_back_does_not_hold_a_message(receiver: HttpReceive
     channel(address=receiver.url)
     raised()
     Delivery.objects.update(next_at=timezone.now() + 30 * DAY)
-    assert sending.send_due() == 1
+    assert sender.send_due() == 1
 
 
 def test_a_message_that_cannot_be_made_is_seen_and_not_tried_for_ever(
@@ -438,8 +438,8 @@ def test_a_message_that_cannot_be_made_is_seen_and_not_tried_for_ever(
 ) -> None:
     channel(address=receiver.url)
     raised()
-    monkeypatch.setattr(sending.message, "make", lambda _: 1 / 0)
-    sending.send_due()
+    monkeypatch.setattr(sender.message, "build_message", lambda _: 1 / 0)
+    sender.send_due()
     assert delivery().state == DeliveryState.FAILED
     assert delivery().error == "internal error: ZeroDivisionError: division by zero"
 
@@ -454,7 +454,7 @@ def test_an_attempt_that_fails_by_a_fault_of_its_own_is_seen(
         raise ZeroDivisionError("of ours")
 
     monkeypatch.setattr(webhook, "post", fails)
-    sending.send_due()
+    sender.send_due()
     assert delivery().error == "internal error: ZeroDivisionError: of ours"
 
 
@@ -463,7 +463,7 @@ def test_an_alert_of_many_series_costs_no_more_queries(receiver: HttpReceiver) -
     counts = []
     for problems in (["gemm"], ["gemm"] * 60):
         raised(*problems)
-        counts.append(queries_of(sending.send_due))
+        counts.append(queries_of(sender.send_due))
     assert counts[0] == counts[1]
     receiver.next(0)
     body = json.loads(receiver.next(0).body)
@@ -473,7 +473,7 @@ def test_an_alert_of_many_series_costs_no_more_queries(receiver: HttpReceiver) -
 def test_a_test_is_sent_as_all_others_are(receiver: HttpReceiver, person: User) -> None:
     to = channel(address=receiver.url)
     channels.send_test(person, to)
-    sending.send_due()
+    sender.send_due()
     request = receiver.next(0)
     assert is_genuine(signing.key(to.key_salt), request, timezone.now().timestamp())
     body = json.loads(request.body)
@@ -493,9 +493,9 @@ def test_what_waits_for_a_channel_that_is_switched_off_is_not_sent(
 ) -> None:
     to = channel(address=receiver.url)
     raised()
-    assert channels.switch(person, to, on=False)
-    assert not channels.switch(person, to, on=False)
-    assert sending.send_due() == 0
+    assert channels.set_active(person, to, on=False)
+    assert not channels.set_active(person, to, on=False)
+    assert sender.send_due() == 0
     assert (delivery().state, delivery().error) == ("failed", "the channel was switched off")
     to.refresh_from_db()
     with pytest.raises(UserError, match="switch it on"):
@@ -508,11 +508,11 @@ def test_what_failed_is_tried_once_more_when_somebody_asks(
     channel(address=receiver.url)
     raised()
     receiver.answers = [Answer(404)]
-    sending.send_due()
-    assert channels.send_again(person, delivery())
-    sending.send_due()
+    sender.send_due()
+    assert channels.retry(person, delivery())
+    sender.send_due()
     assert (delivery().state, delivery().attempts) == ("delivered", 2)
-    assert not channels.send_again(person, delivery()), "once is enough"
+    assert not channels.retry(person, delivery()), "once is enough"
 
 
 def test_another_key_signs_from_now_on(receiver: HttpReceiver, person: User) -> None:
@@ -520,7 +520,7 @@ def test_another_key_signs_from_now_on(receiver: HttpReceiver, person: User) -> 
     before = signing.key(to.key_salt)
     channels.renew_key(person, to)
     raised()
-    sending.send_due()
+    sender.send_due()
     request, now = receiver.next(0), timezone.now().timestamp()
     assert is_genuine(signing.key(Channel.objects.get().key_salt), request, now)
     assert not is_genuine(before, request, now)
@@ -537,5 +537,5 @@ def test_workers_are_woken_when_the_event_is_committed_and_by_the_round(
         assert woken == []
     assert woken == [("notify", 1)]
     with django_capture_on_commit_callbacks(execute=True):
-        queue.notify_of_waiting()
+        queue.notify_workers()
     assert woken == [("notify", 1)] * 2

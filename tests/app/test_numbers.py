@@ -24,7 +24,7 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.selectors.pages.runs import RunRow, run_rows
-from codegen_app.services import outcomes, rivals
+from codegen_app.services import candidate_results, selection_policy
 from scheduler.benchmark.metrics import Metric
 from scheduler.tuning.decision import decision_reason
 from tests.app import factories
@@ -166,7 +166,7 @@ def retuned(
         )  # fmt: skip
     chosen = min(rows, key=lambda row: row.result.median_ns)
     with transaction.atomic():
-        outcomes.choose(chosen, chosen.result, [])
+        candidate_results.choose(chosen, chosen.result, [])
     return run
 
 
@@ -262,7 +262,7 @@ def test_a_kernel_that_this_run_rejected_gives_way(world: World) -> None:
     Candidate.objects.filter(task=result.task, kernel=world.kernels[0]).update(
         state=State.REJECTED, stage="check", reason="wrong: error 1", result=None
     )
-    is_better, why = rivals.compared(result, Selection.objects.get())
+    is_better, why = selection_policy.compare(result, Selection.objects.get())
     assert is_better
     assert why.endswith("which this run rejected: wrong: error 1")
 

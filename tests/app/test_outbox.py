@@ -13,7 +13,7 @@ from codegen_app.models import (
     Delivery,
     EventKind,
 )
-from codegen_app.services.alerting.events import record
+from codegen_app.services.alerting.events import record_event
 from codegen_app.services.notifying import outbox
 from tests.app.track_factories import channel, missing, regression
 from tests.support.queries import assert_steady, queries_of
@@ -61,12 +61,14 @@ def test_what_repeats_an_alert_is_told_to_those_whom_that_did_not_concern() -> N
     fourth = regression("attention", "softmax")
     Alert.objects.exclude(pk__in=(first.pk, fourth.pk)).update(downstream_of=first)
     Alert.objects.filter(pk=fourth.pk).update(duplicate_of=third)
-    events = [record(Alert.objects.get(pk=one.pk), EventKind.RAISED) for one in (second, first)]
+    events = [
+        record_event(Alert.objects.get(pk=one.pk), EventKind.RAISED) for one in (second, first)
+    ]
     assert [told(one) for one in events] == [["attention"], ["all", "gemm"]]
-    assert told(record(Alert.objects.get(pk=third.pk), EventKind.RAISED)) == ["softmax"]
-    assert told(record(Alert.objects.get(pk=fourth.pk), EventKind.RAISED)) == []
+    assert told(record_event(Alert.objects.get(pk=third.pk), EventKind.RAISED)) == ["softmax"]
+    assert told(record_event(Alert.objects.get(pk=fourth.pk), EventKind.RAISED)) == []
     Delivery.objects.update(attempts=1)
-    assert told(record(Alert.objects.get(pk=second.pk), EventKind.RECOVERED)) == ["attention"]
+    assert told(record_event(Alert.objects.get(pk=second.pk), EventKind.RECOVERED)) == ["attention"]
 
 
 def test_words_of_one_series_count_together() -> None:

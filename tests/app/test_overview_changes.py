@@ -11,7 +11,7 @@ from django.utils import timezone
 from codegen_app.models import Alert, AlertKind, AlertState, Change, Series
 from codegen_app.selectors.alert_feed import feed_entries
 from codegen_app.selectors.pages.overview_changes import overview_changes
-from codegen_app.services.generated import store
+from codegen_app.services.generated_history import store
 from scheduler.track.generated_label import LABEL
 from tests.app import factories
 from tests.support import alerts

@@ -23,7 +23,7 @@ from django.utils import timezone
 from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing, queue, retention, work
-from codegen_app.services.bundles import Progress, Requested
+from codegen_app.services.bundles import BundleRequest, Progress
 from scheduler.errors import UserError
 from tests.app import factories
 from tests.app.test_downloads import made_build
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundles, "MOST_NODES", 0)
+    monkeypatch.setattr(bundles, "MAX_NODES", 0)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_worker_packs_it_and_it_is_downloaded_in_parts(reader: Client, tmp_pat
         (top,) = {name.split("/")[0] for name in archive.namelist()}
         manifest = json.loads(archive.read(f"{top}/manifest.json"))
         assert set(manifest["kernels"]) == {use.kernel.name for use in defaults}
-    (tmp_path / "direct.zip").write_bytes(body_of(bundles.packed(bundles.of_graph(graph))))
+    (tmp_path / "direct.zip").write_bytes(body_of(bundles.open_bundle(bundles.graph_bundle(graph))))
     assert (tmp_path / "direct.zip").read_bytes() == whole, "the same, whoever packs it"
 
     use = defaults.first()
@@ -145,7 +145,7 @@ def test_twenty_who_ask_for_the_same_get_one(reader: Client, world: World) -> No
 
     def ask(person: User) -> None:
         try:
-            found.append(packing.ask(bundles.of_graph(world.graph), person).pk)
+            found.append(packing.request_packing(bundles.graph_bundle(world.graph), person).pk)
         finally:
             connection.close()
 
@@ -164,7 +164,7 @@ def test_the_same_is_packed_once_and_what_changed_anew(
     first = asked(reader, world.graph)
     tasks.prepare()
     reader.post(f"/graphs/{world.graph.pk}/pack")
-    assert not work.due(Packing.objects.all()).exists()
+    assert not work.due_rows(Packing.objects.all()).exists()
     Build.objects.filter(target="gfx942").update(code_digest=factories.digest())
     second = asked(reader, world.graph)
     assert second.pk != first.pk
@@ -183,7 +183,7 @@ def test_anybody_reads_what_is_there_and_asking_needs_an_account(
     answer = client.post(f"/graphs/{world.graph.pk}/pack")
     assert answer.headers["Location"].startswith("/login/?next=/graphs/")
     assert not Packing.objects.exists()
-    packing.ask(bundles.of_graph(world.graph), User.objects.create_user("p"))
+    packing.request_packing(bundles.graph_bundle(world.graph), User.objects.create_user("p"))
     tasks.prepare()
     assert client.get(address(world.graph)).status_code == 200
     assert client.get(f"/packings/{Packing.objects.get().pk}").status_code == 200
@@ -196,10 +196,10 @@ def test_who_asked_may_cancel_and_the_worker_stops(
     other = Client()
     other.force_login(User.objects.create_user("other"))
     assert other.post(f"/packings/{row.pk}/cancel").status_code == 403
-    monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.02)
+    monkeypatch.setattr(work, "_MAX_INTERVAL_S", 0.02)
     stopped = threading.Event()
 
-    def endless(_: Requested, out: IO[bytes], progress: Progress) -> None:
+    def endless(_: BundleRequest, out: IO[bytes], progress: Progress) -> None:
         progress(3, 7)
         while Packing.objects.get().packed != 3:
             pass
@@ -255,7 +255,7 @@ def test_what_a_dead_worker_held_is_packed_by_another(
     held = work.claim_next(Packing.objects.all(), "gone:1")
     assert held is not None
     Packing.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert work.give_on_expired() >= 1
+    assert work.requeue_expired() >= 1
     tasks.prepare()
     assert Packing.objects.get().state == State.DONE
 
@@ -266,19 +266,19 @@ def test_a_waiting_one_is_announced(
     asked(reader, world.graph)
     told: list[object] = []
     monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
-    queue.notify_of_waiting()
+    queue.notify_workers()
     assert queue.Kind.PREPARE in told
 
 
 def test_a_person_has_a_few_packed_at_a_time(reader: Client, world: World) -> None:
     person = User.objects.get(username="reader")
-    for _ in range(packing.MOST_OPEN):
+    for _ in range(packing.MAX_OPEN):
         Build.objects.filter(target="gfx942").update(code_digest=factories.digest())
-        packing.ask(bundles.of_graph(world.graph), person)
+        packing.request_packing(bundles.graph_bundle(world.graph), person)
     Build.objects.filter(target="gfx942").update(code_digest=factories.digest())
     page = reader.post(f"/graphs/{world.graph.pk}/pack", follow=True).content.decode()
-    assert f"{packing.MOST_OPEN} bundles are being packed for you" in page
-    assert Packing.objects.count() == packing.MOST_OPEN
+    assert f"{packing.MAX_OPEN} bundles are being packed for you" in page
+    assert Packing.objects.count() == packing.MAX_OPEN
 
 
 def test_it_is_kept_for_a_while_and_then_goes_with_its_file(

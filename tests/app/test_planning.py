@@ -22,8 +22,8 @@ from codegen_app.services import (
     kernels,
     ledger,
     planning,
-    searching,
     tuning,
+    tuning_search,
     work,
 )
 from scheduler import targets
@@ -59,7 +59,7 @@ def graph() -> Graph:
     """Prepared, with problems enough for several parts."""
     made = factories.graph(state=State.DONE, finished_at=timezone.now())
     run = TuningRun(graph=made)
-    for _ in range(2 * planning._AT_ONCE + 3):
+    for _ in range(2 * planning._BATCH_SIZE + 3):
         factories.task(run=run_of(run)).delete()
     TuningRun.objects.all().delete()
     return made
@@ -235,12 +235,12 @@ def test_a_budget_counts_only_what_was_worked(graph: Graph) -> None:
     planning.plan_waiting()
     task = work.claim_next(TuningTask.objects.all(), "w")
     assert task is not None
-    worked = budgets.Worked(task)
+    worked = budgets.WorkTimer(task)
     worked.begin()
     worked._since -= 1200.0
     assert work.extend(task, **worked.fields())
     TuningRun.objects.update(started_at=timezone.now() - timedelta(hours=2))
-    work.give_on_orphans()
+    work.requeue_orphans()
     again = work.claim_next(TuningTask.objects.all(), "w")
     assert again is not None
     left = budgets.share_of_budget(again).seconds
@@ -276,7 +276,7 @@ def test_a_run_without_a_budget_draws_from_what_serves_its_own_target() -> None:
     only_here = [one for one in tried if one not in elsewhere]
     assert only_here
     assert not set(only_here) & set(shared)
-    assert len(tried) == kernels.RECORDED
+    assert len(tried) == kernels.MAX_RECORDED
     assert not task.candidates.filter(kernel__isnull=False, build__isnull=True).exists()
 
     other = planned(made, "gfx1030")
@@ -299,7 +299,7 @@ def test_what_rules_refused_is_the_same_with_a_budget_and_without() -> None:
         [searched.template_node.name],
         engine.scheduled(made.file.digest).backend,
     )
-    searching.begin(searched, problem)
+    tuning_search.begin_task(searched, problem)
 
     def refused(task: TuningTask) -> list[tuple[object, ...]]:
         rows = task.candidates.filter(kernel__isnull=True).order_by("position")
@@ -330,13 +330,13 @@ def test_what_is_made_for_a_plan_is_made_outside_of_its_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = factories.prepared_graph()
-    offered, inside = engine.offered, []
+    offered, inside = engine.candidates, []
 
-    def look(*asked: str) -> engine.Offered:
+    def look(*asked: str) -> engine.CandidateSet:
         inside.append(connection.in_atomic_block)
         return offered(*asked)
 
-    monkeypatch.setattr(engine, "offered", look)
+    monkeypatch.setattr(engine, "candidates", look)
     planned(made, "gfx942")
     assert inside == [False]
 

@@ -135,5 +135,5 @@ def test_what_may_be_asked_again_is_asked_again(
 
     monkeypatch.setattr(database, "_PAUSE_S", 0.0)
     monkeypatch.setattr(database, "_forget_connections", lambda: None)
-    assert DatabaseServer(None, lines.append).ask(question) == 7
+    assert DatabaseServer(None, lines.append).retry(question) == 7
     assert lines == ["the database: the server closed the connection; asking again"]

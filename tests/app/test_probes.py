@@ -78,7 +78,7 @@ def test_messages_in_the_database_need_no_check_of_their_own(
     transactional_db: None, settings: object
 ) -> None:
     settings.CELERY_BROKER_URL = "database://localhost"
-    assert list(readiness.look()) == ["database", "migrations", "artifacts"]
+    assert list(readiness.run_checks()) == ["database", "migrations", "artifacts"]
 
 
 def test_a_database_that_is_away_is_named_and_nothing_of_it_shown(
@@ -105,7 +105,7 @@ def test_a_migration_that_is_not_applied_is_named() -> None:
         )
         (applied,) = cursor.fetchone()
         try:
-            found = readiness.look()
+            found = readiness.run_checks()
         finally:
             cursor.execute(
                 "INSERT INTO django_migrations (app, name, applied)"
@@ -115,7 +115,7 @@ def test_a_migration_that_is_not_applied_is_named() -> None:
     assert found["migrations"] == (
         "1 not applied, first codegen_app.0030_retention: run kiln manage migrate"
     )
-    assert readiness.look()["migrations"] == "ok"
+    assert readiness.run_checks()["migrations"] == "ok"
 
 
 def test_artifacts_that_cannot_be_written(transactional_db: None, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ PROBED = """
 import django
 django.setup()
 from codegen_app.services import readiness
-print(readiness.look(120)["broker"])
+print(readiness.run_checks(120)["broker"])
 """
 
 
@@ -162,11 +162,11 @@ def test_what_does_not_answer_is_waited_for_once_and_not_for_long(
     check = Check("database", hang, "does not answer")
     monkeypatch.setattr(readiness, "checks", lambda: (check,))
     for _ in range(3):
-        assert readiness.look(0.01) == {"database": "no answer within 0.01 s"}
+        assert readiness.run_checks(0.01) == {"database": "no answer within 0.01 s"}
     assert asked == [1]
     over.set()
     assert check.begin().result(60) == "ok"
-    assert readiness.look(60) == {"database": "ok"}
+    assert readiness.run_checks(60) == {"database": "ok"}
     assert asked == [1, 1]
 
 
@@ -176,5 +176,5 @@ def test_many_who_ask_get_one_fresh_answer(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(readiness, "checks", lambda: (check,))
     monkeypatch.setattr(readiness, "FRESH_S", 3600.0)
     for _ in range(5):
-        assert readiness.look(60) == {"database": "ok"}
+        assert readiness.run_checks(60) == {"database": "ok"}
     assert asked == [1]

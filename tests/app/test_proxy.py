@@ -118,7 +118,7 @@ def test_large_bodies_are_for_the_addresses_that_take_files(proxy: nginx.Proxy) 
     text = nginx.TEMPLATE.read_text()
     locations = re.findall(r"location = (\S+) \{\s+client_max_body_size (\d+)m;", text)
     limits = {address: int(limit) * MIB for address, limit in locations}
-    ours = {bodies.reverse(name): limit for name, limit in bodies.large().items()}
+    ours = {bodies.reverse(name): limit for name, limit in bodies.upload_limits().items()}
     assert limits.keys() == ours.keys()
     assert sent(proxy, "/login/", 2 * MIB) == (413, False), "nginx says no"
     for address, limit in ours.items():

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def scheduled(graph: Graph) -> engine.Scheduled:
     plan = pipeline.schedule(pipeline.lower(graph))
-    return engine.Scheduled(plan, pipeline.scheduling(plan, engine.served()))
+    return engine.Scheduled(plan, pipeline.scheduling(plan, engine.served_targets()))
 
 
 def recorded(length: int) -> int:
@@ -52,7 +52,7 @@ def test_nodes_of_one_problem_are_offered_the_same_kernels_and_tried_once(
     assert len(tried) == Problem.objects.count() == ProblemWork.objects.count() == 1
     first, *others = TemplateNode.objects.filter(graph=row)
     names = [list(node.uses.values_list("kernel__name", flat=True)) for node in (first, *others)]
-    assert len(names[0]) == kernels.RECORDED
+    assert len(names[0]) == kernels.MAX_RECORDED
     assert all(each == names[0] for each in names)
     assert {node.offered for node in others} == {first.offered}
     assert [node.rejected for node in others] == [first.rejected] * 3
@@ -66,7 +66,7 @@ def test_what_is_not_legal_is_recorded_of_each_target_by_itself() -> None:
     kernels.record_schedule(row, made, kernels.prepare(made, ["gfx942", "gfx1100"]))
     (node,) = TemplateNode.objects.filter(graph=row)
     cdna, rdna = node.rejected_for("gfx942"), node.rejected_for("gfx1100")
-    backend = made.alone("gfx942")
+    backend = made.scheduling_for("gfx942")
     (scheduled_node,) = (one for one in made.schedule.nodes if one.name == node.name)
     alone = backend.candidates(scheduled_node)
     assert [line["config"] for line in cdna] == [dict(one.config) for one in alone.rejected]

@@ -31,7 +31,7 @@ from codegen_app.models import (
 from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.services import engine, tokens, work
 from codegen_app.services.alerting.retuning import retune
-from codegen_app.services.remeasuring import asking, doing
+from codegen_app.services.remeasuring import jobs, requests
 from codegen_app.tasks import measure
 from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
@@ -70,8 +70,8 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Alert:
 @pytest.mark.full
 def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: User) -> None:
     chosen = list(Selection.objects.values_list("pk", "result"))
-    (answer,) = asking.ask(own, person)
-    (same,) = asking.ask(own, person)
+    (answer,) = requests.request_remeasurement(own, person)
+    (same,) = requests.request_remeasurement(own, person)
     assert same.remeasurement == answer.remeasurement, "pressed twice, done once"
     measure("cpu")
     row = Remeasurement.objects.get()
@@ -117,7 +117,7 @@ def test_revisions_between_the_sides_are_filled_in_from_builds_of_other_series(
         (otherwise, before.at + step * 2, track_factories.revision()),
     ):
         track_factories.datum(series=of, at=at, revision=revision, **built)
-    asking.ask(own, person)
+    requests.request_remeasurement(own, person)
     measure("cpu")
     row = Remeasurement.objects.get()
     assert (row.state, row.reason) == (State.DONE, "")
@@ -135,18 +135,18 @@ def test_revisions_between_the_sides_are_filled_in_from_builds_of_other_series(
 def test_a_worker_that_dies_leaves_it_to_the_next(
     own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking.ask(own, person)
-    row = work.claim_next(doing.waiting("cpu"), "w")
+    requests.request_remeasurement(own, person)
+    row = work.claim_next(jobs.queued_remeasurements("cpu"), "w")
     assert row is not None
 
     def die(*_: Any) -> None:
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(doing, "_record", die)
-        doing.run(row)
+        patch.setattr(jobs, "_record", die)
+        jobs.run(row)
     assert Datum.objects.filter(source=Source.AGAIN).count() == 0
-    work.give_on_orphans()
+    work.requeue_orphans()
     measure("cpu")
     assert Remeasurement.objects.get().state == State.DONE
     assert Datum.objects.filter(source=Source.AGAIN).count() == 2
@@ -154,16 +154,16 @@ def test_a_worker_that_dies_leaves_it_to_the_next(
 
 @pytest.mark.full
 def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
-    asking.ask(own, person)
-    row = work.claim_next(doing.waiting("cpu"), "w")
+    requests.request_remeasurement(own, person)
+    row = work.claim_next(jobs.queued_remeasurements("cpu"), "w")
     assert row is not None
-    assert asking.cancel(row, person)
+    assert requests.cancel(row, person)
     with pytest.raises(work.LeaseLostError):
-        doing.run(row)
+        jobs.run(row)
     assert Remeasurement.objects.get().state == State.CANCELLED
     assert not Datum.objects.filter(source=Source.AGAIN).exists()
-    assert not asking.cancel(row, person)
-    asking.ask(own, person)
+    assert not requests.cancel(row, person)
+    requests.request_remeasurement(own, person)
     assert Remeasurement.objects.count() == 2, "it can be asked for again"
 
 
@@ -171,11 +171,11 @@ def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
 def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User) -> None:
     Worker.objects.all().delete()
     with pytest.raises(UserError, match="no worker here has a"):
-        asking.ask(own, person)
+        requests.request_remeasurement(own, person)
     worker()
     Build.objects.update(library=None, state=State.CANCELLED)
     with pytest.raises(UserError, match="no build is kept of what was measured before"):
-        asking.ask(own, person)
+        requests.request_remeasurement(own, person)
     assert not Remeasurement.objects.exists()
 
 
@@ -183,12 +183,12 @@ def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User
 def test_a_file_that_the_storage_lost_is_a_reason_and_no_failure(
     own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking.ask(own, person)
+    requests.request_remeasurement(own, person)
 
     def lost(*_: Any, **__: Any) -> None:
         raise FileNotFoundError("library.so is not there")
 
-    monkeypatch.setattr(doing, "built", lost)
+    monkeypatch.setattr(jobs, "build_result", lost)
     measure("cpu")
     row = Remeasurement.objects.get()
     assert row.state == State.REJECTED
@@ -208,7 +208,7 @@ def test_recorded_calls_are_those_that_the_generator_makes(own: Alert) -> None:
     for node in run.graph.template_nodes.filter(problem__isnull=False):
         for use in node.uses.select_related("kernel")[:3]:
             name = use.kernel.name
-            caller = engine.caller(digest, node.name, engine.recorded([name])[name])
+            caller = engine.find_caller(digest, node.name, engine.kernel_records([name])[name])
             assert caller is not None
             same = {name: name for name in (*node.reads, *node.writes)}
             call = RecordedCall(use.kernel.name, use.kernel.args, use.call, same)
@@ -244,19 +244,19 @@ def test_senders_are_asked_and_their_points_answer(person: User) -> None:
     track_factories.revision(repository="another", at=moments[1])
     alert = track_factories.regression()
     change = track_factories.change(alert=alert, revision=new, previous=old)
-    (answer,) = asking.ask(alert, person)
-    asking.ask(alert, person)
+    (answer,) = requests.request_remeasurement(alert, person)
+    requests.request_remeasurement(alert, person)
     assert answer.requests == 3
     assert set(MeasurementRequest.objects.values_list("revision", flat=True)) == {
         row.pk for row in (old, between, new)
     }
     assert Datum.objects.filter(series=change.series).count() == 1
-    assert asking.withdraw(alert, person) == 3
-    assert asking.withdraw(alert, person) == 0
+    assert requests.withdraw(alert, person) == 3
+    assert requests.withdraw(alert, person) == 0
 
 
 def test_a_sender_sees_what_is_asked_and_answers_it(person: User, client: Client) -> None:
-    _, token = tokens.make(person, "CI", ["ingest", "read"], None)
+    _, token = tokens.create_token(person, "CI", ["ingest", "read"], None)
     headers = {"Authorization": f"Bearer {token}"}
 
     def pending(query: str = "") -> list[dict[str, Any]]:
@@ -284,7 +284,7 @@ def test_a_sender_sees_what_is_asked_and_answers_it(person: User, client: Client
     old, new = (Revision.objects.get(name=name) for name in ("old", "new"))
     alert = track_factories.regression()
     track_factories.change(series=series, alert=alert, revision=new, previous=old)
-    asking.ask(alert, person)
+    requests.request_remeasurement(alert, person)
     first, second = pending()
     assert (first["problem"], first["series"], first["alert"]) == ("mm", series.pk, alert.pk)
     assert {first["revision"], second["revision"]} == {"old", "new"}
@@ -295,16 +295,16 @@ def test_a_sender_sees_what_is_asked_and_answers_it(person: User, client: Client
     sent("old", (timezone.now() + timedelta(seconds=5)).isoformat())
     assert [one["revision"] for one in pending()] == ["new"]
     assert series.data.filter(revision=old).count() == 3
-    asking.ask(alert, person)
+    requests.request_remeasurement(alert, person)
     assert len(pending()) == 2, "it can be asked for again"
 
 
 def test_the_client_writes_what_is_pending(
     person: User, live_server: Any, tmp_path: Path, capsys: Any
 ) -> None:
-    (tmp_path / "token").write_text(tokens.make(person, "CI", ["read"], None)[1])
+    (tmp_path / "token").write_text(tokens.create_token(person, "CI", ["read"], None)[1])
     alert = track_factories.regression("gemm")
-    asking.ask(alert, person)
+    requests.request_remeasurement(alert, person)
     given = ["--url", live_server.url, "--token-file", f"{tmp_path}/token", "--tries", "1"]
     assert kiln_client.main(["pending", *given]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -319,7 +319,7 @@ def test_nothing_generated_is_measured(person: User) -> None:
     alert = track_factories.regression()
     track_factories.change(series=track_factories.series(device_name="generated: H"), alert=alert)
     with pytest.raises(UserError, match="generated"):
-        asking.ask(alert, person)
+        requests.request_remeasurement(alert, person)
     with pytest.raises(UserError, match="nothing to tune"):
         retune(alert, person)
 
@@ -362,7 +362,7 @@ def test_queries_of_the_page_do_not_grow_with_its_rows(person: User) -> None:
             change = track_factories.change(series=series, alert=alert)
             RemeasuredPoint.objects.create(remeasurement=row, original=change.datum)
             track_factories.change(alert=alert)
-        asking.ask(alert, person)
+        requests.request_remeasurement(alert, person)
 
     counts = []
     for count in (1, 4):

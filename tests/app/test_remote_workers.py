@@ -26,7 +26,7 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import controls, graphs, ledger, tokens, tuning
-from codegen_app.services.remeasuring import asking
+from codegen_app.services.remeasuring import requests
 from scheduler import samples
 from scheduler.runtime.lock import lock_device
 from scheduler.tuning.budget import Budget
@@ -55,7 +55,9 @@ def lead(transactional_db: None) -> User:
 
 
 def token_for(lead: User, name: str, queue: str = "") -> str:
-    return tokens.make(lead, name, ["worker"], None, worker_name=name, worker_queue=queue)[1]
+    return tokens.create_token(lead, name, ["worker"], None, worker_name=name, worker_queue=queue)[
+        1
+    ]
 
 
 def start(candidates: int | None = None, **limits: float) -> TuningRun:
@@ -216,7 +218,7 @@ def test_a_search_goes_on_when_either_side_died(site: Site, lead: User) -> None:
     site.serve()
     site.wait(lambda: results.count() > len(seen), "result after the server came back")
     searched = RemoteLease.objects.filter(ended_at=None, results__gte=2)
-    left = died_over(site, "first", token, first, searched).tuned
+    left = died_over(site, "first", token, first, searched).tuning_task
     before = dict(left.candidates.filter(result__isnull=False).values_list("pk", "result"))
     assert len(before) >= 1
 
@@ -237,10 +239,10 @@ def test_a_search_goes_on_when_either_side_died(site: Site, lead: User) -> None:
     site.wait(lambda: found.count() >= 2, "result of a long search")
     open_leases = RemoteLease.objects.filter(ended_at=None, worker__name="second")
     row = Worker.objects.get(name="second")
-    controls.steer(row, Control.PAUSE, lead, "the room is hot")
+    controls.set_control(row, Control.PAUSE, lead, "the room is hot")
     site.wait(lambda: not open_leases.exists(), "task given back")
     count = found.count()
-    controls.steer(row, Control.GO, lead, "cool again")
+    controls.set_control(row, Control.GO, lead, "cool again")
     site.wait(lambda: found.count() > count, "result after the pause")
     assert ledger.cancel(TuningRun.objects.get(pk=cancelled.pk), lead, "not needed")
     site.wait(lambda: "was cancelled" in site.said("second"), "line of the worker")
@@ -261,7 +263,7 @@ def test_builds_are_measured_again_by_a_worker_with_an_address_and_a_token(
     first = site.join("first", token_for(lead, "first"), "--device-locks", str(locks))
     site.wait(Worker.objects.filter(name="first").exists, "worker")
     with lock_device("cpu", locks):
-        (asked,) = asking.ask(alert, lead)
+        (asked,) = requests.request_remeasurement(alert, lead)
         row = asked.remeasurement
         assert row is not None
         leases = RemoteLease.objects.filter(remeasurement=row)
@@ -304,16 +306,16 @@ def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:
     rows = Worker.objects.filter(name="bench")
     site.wait(rows.exists, "worker")
     row = rows.get()
-    controls.steer(row, Control.PAUSE, lead, "the room is hot")
+    controls.set_control(row, Control.PAUSE, lead, "the room is hot")
     run = start(candidates=2)
     site.wait(ledger.ready_tasks("cpu").filter(run=run).exists, "task that waits")
     began = Worker.objects.get(pk=row.pk).seen_at
     site.wait(lambda: Worker.objects.filter(pk=row.pk, seen_at__gt=began).exists(), "next question")
     assert not RemoteLease.objects.exists(), "it is paused"
 
-    controls.steer(row, Control.GO, lead, "cool again")
+    controls.set_control(row, Control.GO, lead, "cool again")
     site.wait(RemoteLease.objects.filter(results__gte=1).exists, "result")
-    controls.steer(row, Control.PAUSE, lead, "hot again")
+    controls.set_control(row, Control.PAUSE, lead, "hot again")
     given_back = RemoteLease.objects.filter(end=LeaseEnd.GIVEN_BACK)
     finished = RemoteLease.objects.filter(end=LeaseEnd.FINISHED)
     over = RemoteLease.objects.filter(ended_at=None)
@@ -321,21 +323,21 @@ def test_people_steer_a_remote_worker(site: Site, lead: User) -> None:
     assert given_back.count() + finished.count() == RemoteLease.objects.count()
     assert not TuningTask.objects.filter(run=run, state=State.RUNNING).exists()
 
-    controls.steer(row, Control.GO, lead, "cool")
+    controls.set_control(row, Control.GO, lead, "cool")
     site.wait(over.exists, "next task")
     assert ledger.cancel(TuningRun.objects.get(pk=run.pk), lead, "not needed")
     site.wait(lambda: not over.exists(), "end of the cancelled work")
     site.wait(lambda: "was cancelled" in site.said("bench"), "line of the worker")
     results = BenchmarkResult.objects.filter(task__run=run).count()
 
-    controls.steer(row, Control.DRAIN, lead, "goes home")
+    controls.set_control(row, Control.DRAIN, lead, "goes home")
     assert worker.wait(PATIENCE_S) == 0, site.said("bench")
     assert "drained: goes home" in site.said("bench")
     assert BenchmarkResult.objects.filter(task__run=run).count() == results
 
     again = site.join("bench", token)
     assert again.wait(PATIENCE_S) == 0, "drained until somebody lets it go on"
-    controls.steer(row, Control.GO, lead, "back")
+    controls.set_control(row, Control.GO, lead, "back")
     third = site.join("bench", token)
     site.wait(lambda: rows.filter(stopped_at=None).exists(), "worker again")
     tokens.revoke(row.token, lead, "it left")

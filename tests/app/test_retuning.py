@@ -29,7 +29,15 @@ from codegen_app.models import (
 )
 from codegen_app.selectors.ledger import run_ledger
 from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import compilers, exchange, graphs, planning, retuning, schedules, tuning
+from codegen_app.services import (
+    compilers,
+    graphs,
+    planning,
+    retuning,
+    schedules,
+    selection_io,
+    tuning,
+)
 from codegen_app.services import selections as services
 from scheduler import samples
 from scheduler.errors import UserError
@@ -202,7 +210,7 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
     tuner: Client, world: World, tmp_path: Path
 ) -> None:
     text = tuner.get("/selections/export.json").content
-    assert json.loads(text) == json.loads(json.dumps(exchange.export()))
+    assert json.loads(text) == json.loads(json.dumps(selection_io.export()))
     Selection.objects.all().delete()
     upload = SimpleUploadedFile("selections.json", text)
     tuner.post("/selections/import", {"file": upload, "why": "from the lab"})

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.models import Graph, Round, State, Worker
-from codegen_app.services import rounds, upkeep, work
+from codegen_app.services import periodic, periodic_jobs, work
 from tests.app import factories
 from tests.support.patience import PATIENCE_S
 
@@ -24,19 +24,19 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.mark.django_db
 def test_a_turn_is_taken_once_and_comes_again() -> None:
-    assert rounds.take_turn("look after", MINUTE)
-    assert not rounds.take_turn("look after", MINUTE)
+    assert periodic.take_turn("look after", MINUTE)
+    assert not periodic.take_turn("look after", MINUTE)
     Round.objects.update(begun_at=F("begun_at") - 2 * MINUTE)
-    assert rounds.take_turn("look after", MINUTE)
-    assert not rounds.take_turn("look after", MINUTE)
-    assert rounds.take_turn("clear out", MINUTE)
+    assert periodic.take_turn("look after", MINUTE)
+    assert not periodic.take_turn("look after", MINUTE)
+    assert periodic.take_turn("clear out", MINUTE)
 
 
 @pytest.mark.django_db
 def test_a_clock_that_was_set_back_does_not_end_the_rounds() -> None:
     Round.objects.create(name="look after", begun_at=timezone.now() + timedelta(days=1))
-    assert rounds.take_turn("look after", MINUTE)
-    assert not rounds.take_turn("look after", MINUTE)
+    assert periodic.take_turn("look after", MINUTE)
+    assert not periodic.take_turn("look after", MINUTE)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -44,7 +44,7 @@ def test_of_many_workers_one_has_the_turn() -> None:
     taken: list[bool] = []
 
     def ask() -> None:
-        taken.append(rounds.take_turn("look after", MINUTE))
+        taken.append(periodic.take_turn("look after", MINUTE))
         connection.close()
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -61,7 +61,7 @@ def test_whichever_worker_lives_gives_on_what_a_dead_one_held() -> None:
     graph = factories.graph()
     assert work.claim_next(Graph.objects.all(), "dead") is not None
     Graph.objects.update(lease_until=Now() - MINUTE)
-    living = rounds.Rounds()
+    living = periodic.PeriodicThread()
     living.start()
     try:
         while Graph.objects.get(pk=graph.pk).state != State.QUEUED:
@@ -86,9 +86,9 @@ def test_a_round_that_fails_is_not_the_last(
         done.set()
 
     tries: list[int] = []
-    monkeypatch.setattr(rounds, "EVERY", timedelta(milliseconds=1))
-    monkeypatch.setattr(upkeep, "look_after", fails_once)
-    living = rounds.Rounds()
+    monkeypatch.setattr(periodic, "EVERY", timedelta(milliseconds=1))
+    monkeypatch.setattr(periodic_jobs, "run_maintenance", fails_once)
+    living = periodic.PeriodicThread()
     living.start()
     assert done.wait(PATIENCE_S)
     living.stop()
@@ -105,8 +105,8 @@ def test_a_step_that_fails_takes_no_other_along(
     graph = factories.graph()
     assert work.claim_next(Graph.objects.all(), "dead") is not None
     Graph.objects.update(lease_until=Now() - MINUTE)
-    monkeypatch.setattr(upkeep, "_STEPS", (broken, *upkeep._STEPS))
-    upkeep.look_after()
+    monkeypatch.setattr(periodic_jobs, "_STEPS", (broken, *periodic_jobs._STEPS))
+    periodic_jobs.run_maintenance()
     assert Graph.objects.get(pk=graph.pk).state == State.QUEUED
     assert "a step of the round failed: broken" in caplog.text
 
@@ -114,7 +114,7 @@ def test_a_step_that_fails_takes_no_other_along(
 @pytest.mark.django_db
 def test_a_round_without_work_says_and_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    rounds.do_due()
+    periodic.run_due()
     assert caplog.records == []
 
 
@@ -127,6 +127,6 @@ def test_workers_that_went_and_sessions_that_ran_out_are_removed() -> None:
     old.set_expiry(-60)
     for session in (old, new):
         session.save()
-    upkeep.clear_out()
+    periodic_jobs.clean_up()
     assert [worker.name for worker in Worker.objects.all()] == ["here"]
     assert [row.session_key for row in Session.objects.all()] == [new.session_key]

@@ -81,7 +81,7 @@ def test_what_is_damaged_or_gone_is_mended_under_its_name(bucket: S3Server) -> N
     with pytest.raises(files.DamagedFileError):
         artifacts.read(kept)
     with pytest.raises(files.DamagedFileError):
-        files.opened(kept.path, kept.digest)
+        files.open_file(kept.path, kept.digest)
     assert artifacts.store(b"library", ".so") == kept
     assert artifacts.read(kept) == b"library"
     bucket.client().delete_object(Bucket=BUCKET, Key=key(kept))
@@ -103,7 +103,7 @@ def test_a_large_file_goes_in_parts_and_comes_back_whole(
     assert artifacts.store_large(io.BytesIO(content), ".zip") == kept
     found = bucket.client().head_object(Bucket=BUCKET, Key=key(kept))
     assert found["ETag"].strip('"').endswith("-3"), "three parts"
-    with files.opened(kept.path, kept.digest) as file:
+    with files.open_file(kept.path, kept.digest) as file:
         assert file.read() == content
 
 
@@ -162,7 +162,7 @@ def test_the_sweep_removes_what_no_row_names(
     # Last: moto says of each that it was begun in 2010.
     client.create_multipart_upload(Bucket=BUCKET, Key="site/one/sha256/cd/unfinished.zip")
     client.create_multipart_upload(Bucket=BUCKET, Key="of others too")
-    monkeypatch.setattr(retention, "UNUSED", timedelta(0))
+    monkeypatch.setattr(retention, "UNUSED_AGE", timedelta(0))
     would = retention.sweep(dry_run=True)
     assert would == {
         **dict.fromkeys(would, 0),
@@ -182,7 +182,7 @@ def test_a_row_stays_where_its_object_cannot_be_removed(
     bucket: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     artifacts.store(b"unneeded", ".so")
-    monkeypatch.setattr(retention, "UNUSED", timedelta(0))
+    monkeypatch.setattr(retention, "UNUSED_AGE", timedelta(0))
     bucket.kill()
     with pytest.raises(StorageAwayError):
         retention._sweep_artifacts(False, 9)
@@ -207,7 +207,7 @@ def test_pages_say_that_it_is_away_and_not_that_a_file_is_missing(
 
 def test_readiness_tells_a_bucket_from_none_and_names_neither(bucket: S3Server) -> None:
     def look() -> str:
-        check = readiness.Check("artifacts", readiness._ask_artifacts, "cannot be reached")
+        check = readiness.Check("artifacts", readiness._check_artifacts, "cannot be reached")
         return check.begin().result(PATIENCE_S)
 
     assert look() == "ok"

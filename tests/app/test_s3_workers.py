@@ -79,7 +79,7 @@ def test_from_the_import_to_the_restored_backup_while_s3_goes_away_and_comes_bac
     assert not Build.objects.exclude(state=State.DONE, reason="").exists()
     rows = Artifact.objects.all()
     assert server.names() == {f"site/one/{row.path}" for row in rows}, "each once, nothing else"
-    assert all(files.is_whole(row.path, row.digest) for row in rows)
+    assert all(files.is_intact(row.path, row.digest) for row in rows)
 
     _read_pages(reader)
     swept = _in_bucket(here, server).manage("sweep")

@@ -27,7 +27,7 @@ from codegen_app.models import (
     Round,
     Source,
 )
-from codegen_app.services import rounds, samples
+from codegen_app.services import periodic, rollup
 from tests.app import track_factories
 from tests.app.processes import ROOT, worker_environment
 from tests.support.catalogue import Index, indexes
@@ -39,13 +39,13 @@ DIES_AFTER_ITS_UPDATE = """
 import os, signal
 import django
 django.setup()
-from codegen_app.services import samples
-roll_up = samples._roll_up
+from codegen_app.services import rollup
+roll_up = rollup._roll_up
 def dies(*arguments):
     assert roll_up(*arguments) == 5
     os.kill(os.getpid(), signal.SIGKILL)
-samples._roll_up = dies
-samples.roll_up_due()
+rollup._roll_up = dies
+rollup.roll_up_due()
 """
 
 
@@ -67,9 +67,9 @@ def kept() -> set[int]:
 
 def test_nothing_goes_without_an_active_policy() -> None:
     old = point(10_000)
-    assert samples.roll_up_due() == 0
+    assert rollup.roll_up_due() == 0
     policy(active=False)
-    assert samples.roll_up_due() == 0
+    assert rollup.roll_up_due() == 0
     assert kept() == {old.pk}
 
 
@@ -78,7 +78,7 @@ def test_samples_go_with_age_and_all_else_stays() -> None:
     change = track_factories.change(series=old.series)
     before = Datum.objects.values().get(pk=old.pk)
     row = policy()
-    assert samples.roll_up_due() == 1
+    assert rollup.roll_up_due() == 1
     assert Datum.objects.values().get(pk=old.pk) == before | {"samples": None}
     assert Change.objects.values().get() == Change.objects.values().get(pk=change.pk)
     assert kept() == {young.pk}
@@ -90,21 +90,21 @@ def test_samples_go_with_age_and_all_else_stays() -> None:
 def test_a_policy_of_one_source_leaves_the_others() -> None:
     sent, own = point(40), point(40, source=Source.TUNING)
     policy(source=Source.TUNING)
-    assert samples.roll_up_due() == 1
+    assert rollup.roll_up_due() == 1
     assert kept() == {sent.pk}
     assert own.pk not in kept()
 
 
 def test_steps_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "STEP", 2)
+    monkeypatch.setattr(rollup, "STEP_ROWS", 2)
     made = [point(100 - n) for n in range(5)]
     row = policy()
-    assert samples.step(row.pk) == 2
+    assert rollup.step(row.pk) == 2
     assert kept() == {one.pk for one in made[2:]}
     row.refresh_from_db()
     assert (row.last_rows, row.last_at) == (2, None)
     assert row.begun_at is not None
-    assert samples.roll_up_due() == 3, "it goes on with the pass that was begun"
+    assert rollup.roll_up_due() == 3, "it goes on with the pass that was begun"
     row.refresh_from_db()
     assert (row.last_rows, row.total_rows, row.begun_at) == (5, 5, None)
 
@@ -112,24 +112,24 @@ def test_steps_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
 def test_a_policy_that_is_switched_off_ends_at_its_next_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(samples, "STEP", 2)
+    monkeypatch.setattr(rollup, "STEP_ROWS", 2)
     for n in range(5):
         point(50 + n)
     row = policy()
-    samples.step(row.pk)
+    rollup.step(row.pk)
     RetentionPolicy.objects.update(active=False)
-    assert samples.roll_up(row) == 0
+    assert rollup.roll_up(row) == 0
     assert len(kept()) == 3
 
 
 def test_what_arrives_late_with_an_old_date_is_found_by_the_next_pass() -> None:
     row = policy()
     point(60)
-    assert samples.roll_up_due() == 1
+    assert rollup.roll_up_due() == 1
     late = point(90)
-    assert samples.roll_up_due() == 0, "a pass was just done"
-    RetentionPolicy.objects.update(last_at=timezone.now() - samples.AGAIN)
-    assert samples.roll_up_due() == 1
+    assert rollup.roll_up_due() == 0, "a pass was just done"
+    RetentionPolicy.objects.update(last_at=timezone.now() - rollup.PASS_INTERVAL)
+    assert rollup.roll_up_due() == 1
     assert late.pk not in kept()
     row.refresh_from_db()
     assert (row.last_rows, row.total_rows) == (1, 2)
@@ -139,7 +139,7 @@ def test_the_round_does_it() -> None:
     point(60)
     policy()
     Round.objects.all().delete()
-    rounds.do_due()
+    periodic.run_due()
     assert kept() == set()
 
 
@@ -156,7 +156,7 @@ def test_a_step_that_is_killed_leaves_nothing_half_done(tmp_path: Path) -> None:
     assert killed.returncode == -signal.SIGKILL
     row.refresh_from_db()
     assert (kept(), row.last_rows, row.begun_at) == (made, 0, None)
-    assert samples.roll_up_due() == 5
+    assert rollup.roll_up_due() == 5
     row.refresh_from_db()
     assert (kept(), row.total_rows) == (set(), 5)
 
@@ -180,7 +180,7 @@ def test_of_many_points_a_step_reads_and_sorts_no_more_than_it_writes() -> None:
             [first],
         )
         cursor.execute(f"ANALYZE {table}")
-        cursor.execute(f"EXPLAIN {samples._ROLL_UP}", [Source.API, timezone.now(), 10])
+        cursor.execute(f"EXPLAIN {rollup._ROLL_UP}", [Source.API, timezone.now(), 10])
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "datum_samples_by_age" in plan, plan
     assert "Sort" not in plan, plan
@@ -200,11 +200,11 @@ def test_deliveries_go_by_a_policy_of_their_own_and_what_is_to_be_sent_never_doe
     old = {delivery(31, "delivered").pk, delivery(400, "failed").pk}
     sampled = point(400)
     policy(active=False, what="deliveries")
-    samples.roll_up_due()
+    rollup.roll_up_due()
     assert Delivery.objects.count() == 4
     assert "old: 2 deliveries would go (it is not active)" in run("--dry-run")
     RetentionPolicy.objects.update(active=True)
-    assert samples.roll_up_due() == len(old)
+    assert rollup.roll_up_due() == len(old)
     assert set(Delivery.objects.values_list("pk", flat=True)) == left
     assert kept() == {sampled.pk}
     assert RetentionPolicy.objects.get().total_rows == 2
@@ -215,7 +215,7 @@ def test_deliveries_go_by_a_policy_of_their_own_and_what_is_to_be_sent_never_doe
 def test_a_policy_of_samples_leaves_deliveries() -> None:
     delivery(400, "delivered")
     policy()
-    assert samples.roll_up_due() == 0
+    assert rollup.roll_up_due() == 0
     assert Delivery.objects.count() == 1
 
 

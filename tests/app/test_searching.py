@@ -24,11 +24,11 @@ from codegen_app.services import (
     graphs,
     kernels,
     ledger,
-    measuring,
+    measurement_tasks,
     planning,
     remote_builds,
-    searching,
     tuning,
+    tuning_search,
     work,
 )
 from codegen_app.services.choices import Choices
@@ -73,7 +73,7 @@ def tried(run: TuningRun) -> QuerySet[Candidate]:
 def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
     run = start(graph, seconds=3600, measurements=2)
     assert Build.objects.count() == 1, "the default; the tuner asks for what else it wants"
-    measuring.run_task(claimed(run))
+    measurement_tasks.run_task(claimed(run))
     run.refresh_from_db()
     task = run.tasks.get()
     assert (run.state, task.state) == (State.DONE, State.DONE)
@@ -97,19 +97,19 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
 ) -> None:
     run = start(graph, measurements=3)
     task = claimed(run)
-    note = searching._Attempt.note
+    note = tuning_search._Attempt.note
 
-    def die(self: searching._Attempt, event: Event) -> None:
+    def die(self: tuning_search._Attempt, event: Event) -> None:
         note(self, event)
         if tried(run).filter(state=State.DONE).count() == 2:
             raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(searching._Attempt, "note", die)
-        measuring.run_task(task)
+        patch.setattr(tuning_search._Attempt, "note", die)
+        measurement_tasks.run_task(task)
     before = set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
     assert len(before) == 2
-    work.give_on_orphans()
+    work.requeue_orphans()
 
     checked: list[str] = []
     check = BenchEvaluator.check
@@ -119,7 +119,7 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
         return check(self, candidate, max_s)
 
     monkeypatch.setattr(BenchEvaluator, "check", remember)
-    measuring.run_task(claimed(run))
+    measurement_tasks.run_task(claimed(run))
     run.refresh_from_db()
     assert run.state == State.DONE
     gate, edges = [one for one in checked if one != "edge"], checked.count("edge")
@@ -133,7 +133,7 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
 def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
     run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(device="rocm:7")
-    measuring.run_task(claimed(run))
+    measurement_tasks.run_task(claimed(run))
     task = run.tasks.get()
     assert task.state == State.REJECTED
     assert task.reason.startswith("device rocm:7: ")
@@ -143,7 +143,7 @@ def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
 def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> None:
     run = start(graph, seconds=3600)
     TuningRun.objects.filter(pk=run.pk).update(bindings=dict.fromkeys(graph.symbols, 10**18))
-    measuring.run_task(claimed(run))
+    measurement_tasks.run_task(claimed(run))
     run.refresh_from_db()
     task = run.tasks.get()
     assert (run.state, task.state, task.stage) == (State.REJECTED, State.REJECTED, "load")

@@ -19,7 +19,7 @@ from codegen_app.models import (
     Problem,
     Selection,
 )
-from codegen_app.services import engine, exchange, selections
+from codegen_app.services import engine, selection_io, selections
 from scheduler.errors import UserError
 from tests.app import factories
 
@@ -120,7 +120,7 @@ def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
     before = selections.offer(first, "run 1").selection
     selections.offer(result(problem, environment, 70, 89), "run 2")
     user = User.objects.create_user("someone")
-    selections.put_back(before, user, "the new one hangs on MI210")
+    selections.restore(before, user, "the new one hangs on MI210")
     assert (serving().kernel, serving().result, serving().chosen_by) == (first.kernel, first, user)
     assert Selection.objects.count() == 3, "the past is kept"
     entry = AuditEntry.objects.get(action="put back")
@@ -130,7 +130,7 @@ def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
         "the new one hangs on MI210",
     )
     with pytest.raises(UserError, match="already"):
-        selections.put_back(before, user)
+        selections.restore(before, user)
 
 
 def test_choices_travel_as_json(problem: Problem, environment: Environment) -> None:
@@ -139,16 +139,18 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
         kernel=first.kernel, template_node=problem.template_nodes.get(), position=0
     )
     selections.offer(first, "run 1")
-    text = json.dumps(exchange.export())
-    assert exchange.import_text(text, None) == exchange.Imported(0, 1, ())
+    text = json.dumps(selection_io.export())
+    assert selection_io.import_text(text, None) == selection_io.ImportSummary(0, 1, ())
     Selection.objects.all().delete()
-    assert exchange.import_text(text, None, "from the lab") == exchange.Imported(1, 0, ())
+    assert selection_io.import_text(text, None, "from the lab") == selection_io.ImportSummary(
+        1, 0, ()
+    )
     assert (serving().kernel, serving().result) == (first.kernel, first)
     assert serving().reason == "imported: from the lab"
     Selection.objects.all().delete()
-    assert exchange.import_text(text, None, "y" * 500).new == 1
+    assert selection_io.import_text(text, None, "y" * 500).new == 1
     unknown = text.replace(problem.digest, factories.digest())
-    assert exchange.import_text(unknown, None).left[0].endswith("its problem is not known here")
+    assert selection_io.import_text(unknown, None).left[0].endswith("its problem is not known here")
 
 
 def test_a_page_makes_no_kernels(
@@ -157,7 +159,7 @@ def test_a_page_makes_no_kernels(
     """A graph that is scheduled for a choice of it would hold the page for minutes."""
     first = result(problem, environment, 90, 110)
     selections.offer(first, "run 1")
-    text = json.dumps(exchange.export())
+    text = json.dumps(selection_io.export())
     Selection.objects.all().delete()
     asked: list[object] = []
     monkeypatch.setattr(engine, "callers", lambda *given: asked.append(given) or {})
@@ -167,7 +169,7 @@ def test_a_page_makes_no_kernels(
     page = client.post("/selections/import", given, follow=True).content.decode()
     assert "kiln manage selections import FILE on the server does" in page
     assert not asked
-    left = exchange.import_text(text, None).left
+    left = selection_io.import_text(text, None).left
     assert left[0].endswith("its kernel is not known here")
     assert asked, "the command tries to make it"
 
@@ -205,7 +207,7 @@ def a_line(**changed: object) -> str:
 )
 def test_a_file_that_holds_no_choices_changes_nothing(text: str | bytes, expected: str) -> None:
     with pytest.raises(UserError, match=expected):
-        exchange.import_text(text, None)
+        selection_io.import_text(text, None)
     assert not AuditEntry.objects.exists()
 
 

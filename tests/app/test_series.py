@@ -22,7 +22,7 @@ from codegen_app.models import (
     State,
 )
 from codegen_app.selectors.pages.history_chart import history_chart
-from codegen_app.services import history, outcomes, series
+from codegen_app.services import candidate_results, history, series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
 from tests.support.catalogue import Index, indexes
@@ -51,7 +51,7 @@ def chosen(median_ns: float = 100.0, **fields: object) -> tuple[Candidate, Bench
 
 def test_a_choice_adds_its_time_to_the_history_of_its_problem() -> None:
     candidate, result = chosen(bindings={"s0": 16}, metrics={}, readings={})
-    outcomes.choose(candidate, result, [])
+    candidate_results.choose(candidate, result, [])
     row, datum = Series.objects.get(), Datum.objects.get()
     assert row.own_problem == result.problem
     assert (row.metric, row.unit, row.better) == ("time", "ns", "lower")
@@ -72,7 +72,7 @@ def test_a_choice_adds_its_time_to_the_history_of_its_problem() -> None:
 def test_a_result_is_in_its_history_once() -> None:
     candidate, result = chosen()
     for _ in range(2):
-        outcomes.choose(candidate, result, [])
+        candidate_results.choose(candidate, result, [])
     assert Datum.objects.count() == 1
     assert Series.objects.get().points == 1
     datum = Datum.objects.get()
@@ -83,7 +83,7 @@ def test_a_result_is_in_its_history_once() -> None:
 
 def test_the_history_goes_on_with_another_kernel_driver_and_compiler_version() -> None:
     candidate, result = chosen()
-    outcomes.choose(candidate, result, [])
+    candidate_results.choose(candidate, result, [])
     build = factories.build(target="gfx942", toolchain_version="23")
     task = factories.task()
     again = factories.result(
@@ -96,7 +96,7 @@ def test_the_history_goes_on_with_another_kernel_driver_and_compiler_version() -
     other = factories.candidate(
         task, build=build, state=State.DONE, result=again, finished_at=timezone.now()
     )
-    outcomes.choose(other, again, [])
+    candidate_results.choose(other, again, [])
     row = Series.objects.get()
     assert row.points == 2
     assert len({one.conditions_id for one in row.data.all()}) == 2
@@ -108,7 +108,7 @@ def test_imported_results_are_of_their_own_commit_and_moment() -> None:
     ResultImport.objects.create(
         run=candidate.task.run, digest=factories.digest(), commit="c" * 40, measured_at=moment
     )
-    outcomes.choose(candidate, result, [], moment)
+    candidate_results.choose(candidate, result, [], moment)
     datum = Datum.objects.get()
     assert (datum.source, datum.at) == (Source.IMPORT, moment)
     assert (datum.revision.name, datum.revision.repository) == ("c" * 40, "kiln")
@@ -117,14 +117,14 @@ def test_imported_results_are_of_their_own_commit_and_moment() -> None:
 def test_a_choice_that_is_rolled_back_leaves_no_point() -> None:
     candidate, result = chosen()
     with pytest.raises(RuntimeError), transaction.atomic():
-        outcomes.choose(candidate, result, [])
+        candidate_results.choose(candidate, result, [])
         raise RuntimeError
     assert (Datum.objects.count(), Series.objects.count()) == (0, 0)
 
 
 def test_a_point_outlives_run_build_and_kernel_and_still_names_its_code() -> None:
     candidate, result = chosen()
-    outcomes.choose(candidate, result, [])
+    candidate_results.choose(candidate, result, [])
     facts = Datum.objects.get().conditions.facts
     result.selections.all().delete()
     candidate.task.run.delete()

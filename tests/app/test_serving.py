@@ -28,7 +28,7 @@ from codegen_app.services import (
     artifacts,
     choices,
     engine,
-    exchange,
+    selection_io,
     selections,
 )
 from scheduler.errors import UserError
@@ -258,20 +258,20 @@ class TestBundles:
         one = self.select(node, 1, 16, device=MI300X)
         other = self.select(node, 2, 16, device=MI210)
         for bucket in serving.node_buckets([node]).buckets:
-            chosen = choices.of_graph(node.graph, bucket.name).generated()
+            chosen = choices.graph_choices(node.graph, bucket.name).generated()
             chosen = chosen.chosen[node.name].name
             assert chosen == (one if bucket.device_name == MI300X[0] else other)
-        latest = choices.of_graph(node.graph).generated()
+        latest = choices.graph_choices(node.graph).generated()
         assert latest.chosen[node.name].name == other, "the latest"
         with pytest.raises(UserError, match="nothing was measured on 'a toaster'"):
-            choices.of_graph(node.graph, "a toaster")
+            choices.graph_choices(node.graph, "a toaster")
 
     @pytest.mark.full
     def test_smaller_sizes_have_their_own_kernel(self, node: TemplateNode) -> None:
         small = self.select(node, 1, 4)
         usual = self.select(node, 2, 16)
         name = serving.node_buckets([node]).buckets[0].name
-        made = choices.of_graph(node.graph, name).generated()
+        made = choices.graph_choices(node.graph, name).generated()
         calls = [call for call in made.calls if call.kernel == usual]
         assert calls
         for call in calls:
@@ -281,11 +281,11 @@ class TestBundles:
     def test_the_emulation_chooses_no_code(self, node: TemplateNode) -> None:
         self.select(node, 1, 16)
         BenchmarkResult.objects.update(emulated=True)
-        made = choices.of_graph(node.graph).generated()
+        made = choices.graph_choices(node.graph).generated()
         assert made.chosen[node.name].name == default(node).name
         assert made.manifest().chosen_by is None
         with pytest.raises(UserError, match="select nothing for a GPU"):
-            choices.of_graph(node.graph, serving.node_buckets([node]).buckets[0].name)
+            choices.graph_choices(node.graph, serving.node_buckets([node]).buckets[0].name)
 
     @pytest.mark.full
     def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
@@ -303,7 +303,7 @@ class TestBundles:
         name = self.select(node, 1, 16)
         KernelUse.objects.update(generator="an earlier one")
         monkeypatch.setattr(engine, "callers", None)
-        chosen = choices.of_graph(node.graph)
+        chosen = choices.graph_choices(node.graph)
         assert chosen.not_made() == ()
         assert name in {call.kernel for call in chosen.generated().manifest().calls}
 
@@ -319,7 +319,7 @@ class TestBundles:
     def test_a_bundle_says_whose_times_chose_and_which_kernels(self, node: TemplateNode) -> None:
         name = self.select(node, 1, 16)
         (symbol,) = node.graph.symbols
-        data = choices.of_graph(node.graph).generated().manifest().to_json()
+        data = choices.graph_choices(node.graph).generated().manifest().to_json()
         assert data["chosen_by"] == {
             "device_name": MI300X[0],
             "target": MI300X[1],
@@ -359,7 +359,7 @@ class TestBundles:
         """For a large model that takes seconds, in a process that serves pages."""
         name = self.select(node, 1, 16)
         made = []
-        monkeypatch.setattr(engine, "makes", lambda *of: made.append(of) or True)
+        monkeypatch.setattr(engine, "can_make", lambda *of: made.append(of) or True)
         twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
         row = next(row for row in twin["scheduled"] if row["name"] == node.name)
         assert (row["serving"]["kernel"], twin["not_made"]) == (name, [])
@@ -373,7 +373,7 @@ class TestBundles:
         self, node: TemplateNode
     ) -> None:
         old = self.old_kernel(node)
-        manifest = choices.of_graph(node.graph).generated().manifest()
+        manifest = choices.graph_choices(node.graph).generated().manifest()
         calls = [call for call in manifest.to_json()["calls"] if "not_made" in call["choice"]]
         assert calls
         for call in calls:
@@ -406,7 +406,7 @@ class TestBundles:
         name = next(
             b.name for b in serving.node_buckets([node]).buckets if 16 in b.bindings.values()
         )
-        manifest = choices.of_graph(node.graph, name).generated().manifest().to_json()
+        manifest = choices.graph_choices(node.graph, name).generated().manifest().to_json()
         variants = [one for call in manifest["calls"] for one in call.get("variants", ())]
         assert {one["choice"].get("not_made") for one in variants} == {old}
 
@@ -416,7 +416,7 @@ class TestBundles:
         address = node.graph.get_absolute_url()
         engine.scheduled.cache_clear()
         engine.callers.cache_clear()
-        engine.caller.cache_clear()
+        engine.find_caller.cache_clear()
         artifacts.local_file(node.graph.file).unlink()
         html = reader.get(address, {"view": "wrapper"}).content.decode()
         assert "the imported file is missing from the storage" in html
@@ -425,7 +425,7 @@ class TestBundles:
 def test_an_exported_choice_names_its_bucket(world: World) -> None:
     node = world.nodes[0]
     offer(measured(node, default(node), 1000.0))
-    lines = [line for line in exchange.export()["selections"] if line["target"] == "gfx942"]
+    lines = [line for line in selection_io.export()["selections"] if line["target"] == "gfx942"]
     assert [(line["device_name"], line["toolchain"]) for line in lines] == [(MI300X[0], "rocm 7.0")]
 
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from codegen_app.access import oidc
-from codegen_app.access.throttle import ALLOWED
+from codegen_app.access.throttle import MAX_FAILURES
 from codegen_app.models import AuditEntry, Identity
 from tests.app.installations import Installation
 from tests.support.oidc_process import PERSON
@@ -41,7 +41,7 @@ def process() -> Iterator[OidcServer]:
 def server(process: OidcServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> OidcServer:
     process.says()
     monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_S)
-    oidc._kept.clear()
+    oidc._client_cache.clear()
     settings.OIDC = process.provider()
     settings.SITE_URL = "http://testserver"
     settings.AUTHENTICATION_BACKENDS = BACKENDS
@@ -246,7 +246,7 @@ def test_it_leads_to_no_other_site(client: Client, server: OidcServer, after: st
 def test_failures_are_counted_by_the_address_alone(client: Client, server: OidcServer) -> None:
     User.objects.create_user("own", password="a long password of hers")
     server.says(other_key=True)
-    for _ in range(ALLOWED[1] - 1):
+    for _ in range(MAX_FAILURES[1] - 1):
         assert sign_in(client, server).status_code == 302
     assert sign_in(client, server).status_code == 429
     server.says()
@@ -265,7 +265,7 @@ def test_a_provider_that_is_away_is_one_line_and_passwords_go_on(
     process.kill()
     try:
         assert refused(client, client.get(back)) == "Team Login does not answer: try again."
-        oidc._kept.clear()
+        oidc._client_cache.clear()
         answer = client.get("/login/oidc/", {"next": AFTER})
         assert refused(client, answer) == "Team Login does not answer: try again."
         given = {"username": "own", "password": "a long password of hers", "next": AFTER}

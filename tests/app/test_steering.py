@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from codegen_app import tasks
 from codegen_app.models import AuditEntry, Control, Graph, State, TuningTask, Worker
-from codegen_app.services import controls, upkeep
-from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch
+from codegen_app.services import controls, periodic_jobs
+from codegen_app.services.liveness import STUCK_AFTER, Progress, StallDetector
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def worker() -> Iterator[Worker]:
     yield Worker.objects.create(
         name="bench-1", host="h", pid=1, queues=queues, started_at=now, seen_at=now
     )
-    controls._self.clear()
+    controls._worker_name.clear()
 
 
 def ask(
@@ -78,7 +78,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(tuner: Client, worker: Wor
 
 
 def test_who_may_not_ask_sees_what_was_asked(reader: Client, worker: Worker) -> None:
-    controls.steer(worker, Control.DRAIN, User.objects.create_user("lead"), "new fans")
+    controls.set_control(worker, Control.DRAIN, User.objects.create_user("lead"), "new fans")
     assert ask(reader, worker, "go") == 403
     text = reader.get("/devices").content.decode()
     assert "new fans" in text and 'id="steer"' not in text
@@ -89,26 +89,26 @@ def test_who_may_not_ask_sees_what_was_asked(reader: Client, worker: Worker) -> 
 def test_a_worker_that_is_paused_takes_nothing_until_it_goes_on(
     worker: Worker, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    controls.i_am(worker.name)
+    controls.set_worker_name(worker.name)
     factories.graph()
     done: list[int] = []
     monkeypatch.setattr(tasks.graphs, "prepare", lambda graph: done.append(graph.pk))
-    controls.steer(worker, control, None, "")
+    controls.set_control(worker, control, None, "")
     tasks.prepare()
     assert not done
     assert Graph.objects.get().state == State.QUEUED
 
     idle, limit_s = Progress(received=3, busy=False), STUCK_AFTER.total_seconds()
-    watch = Watch(["prepare"])
+    watch = StallDetector(["prepare"])
     assert not any(watch.is_stuck(idle, at) for at in (0.0, 1.0, 2 * limit_s)), "it is to be idle"
 
-    controls.steer(worker, Control.GO, None, "")
+    controls.set_control(worker, Control.GO, None, "")
     tasks.prepare()
     assert done == [Graph.objects.get().pk]
 
 
 def test_a_pinned_worker_serves_its_queue_alone(worker: Worker) -> None:
-    controls.i_am(worker.name)
+    controls.set_worker_name(worker.name)
     controls.pin(worker, "measure.cpu", None, "")
     assert controls.may_take("measure.cpu")
     assert not controls.may_take("prepare")
@@ -117,9 +117,9 @@ def test_a_pinned_worker_serves_its_queue_alone(worker: Worker) -> None:
 
 
 def test_a_paused_worker_takes_no_task(worker: Worker) -> None:
-    controls.i_am(worker.name)
+    controls.set_worker_name(worker.name)
     task = factories.task()
-    controls.steer(worker, Control.PAUSE, None, "")
+    controls.set_control(worker, Control.PAUSE, None, "")
     tasks.measure("cpu")
     assert TuningTask.objects.get(pk=task.pk).attempts == 0
 
@@ -130,8 +130,8 @@ def test_what_was_asked_outlives_a_worker_that_is_away_for_long(worker: Worker) 
         name="gone", host="h", pid=2, started_at=long_ago, seen_at=long_ago
     )
     Worker.objects.filter(pk=worker.pk).update(seen_at=long_ago)
-    controls.steer(worker, Control.PAUSE, None, "")
-    upkeep.clear_out()
+    controls.set_control(worker, Control.PAUSE, None, "")
+    periodic_jobs.clean_up()
     assert Worker.objects.filter(pk=worker.pk).exists()
     assert not Worker.objects.filter(pk=other.pk).exists()
 

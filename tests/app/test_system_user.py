@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codegen_app import system_user
-from codegen_app.demo import identity
+from codegen_app.demo import privileges
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 
@@ -22,8 +22,8 @@ def test_a_folder_closed_to_the_user_is_named(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "checkout").mkdir(parents=True)
     closed.chmod(0o700)
-    assert system_user.first_closed([Path("/usr/bin/env")]) is None
-    named = system_user.first_closed([closed / "checkout"])
+    assert system_user.first_inaccessible([Path("/usr/bin/env")]) is None
+    named = system_user.first_inaccessible([closed / "checkout"])
     assert named in {closed, *closed.parents}, "pytest's own folders may be closed as well"
 
 
@@ -33,9 +33,9 @@ def test_the_demo_stays_root_where_the_user_cannot_work_and_says_why(
     settings.BASE_DIR = tmp_path / "closed"
     (settings.BASE_DIR / "codegen_app").mkdir(parents=True)
     settings.BASE_DIR.chmod(0o700)
-    settings.ROOT_BECAUSE = identity._closed(tmp_path)
+    settings.ROOT_BECAUSE = privileges._access_problem(tmp_path)
     assert settings.ROOT_BECAUSE.endswith("is closed to the user kiln-postgres")
-    assert system_user.running_as() == (
+    assert system_user.describe_user() == (
         f"Everything but PostgreSQL runs as root: {settings.ROOT_BECAUSE}."
     )
 
@@ -48,7 +48,7 @@ def test_what_is_given_ends_at_the_folder(tmp_path: Path) -> None:
     elsewhere.write_text("")
     (var / "link").symlink_to(elsewhere)
     (var / "second name").hardlink_to(elsewhere)
-    system_user.give(var)
+    system_user.chown_tree(var)
     assert (var / "artifacts" / "own").stat().st_uid == system_user.uid()
     assert elsewhere.stat().st_uid == 0
 
@@ -59,11 +59,11 @@ def test_a_command_writes_as_the_user_and_reads_as_root(tmp_path: Path) -> None:
     var.mkdir()
     secret.write_text("model")
     secret.chmod(0o600)
-    system_user.give(var)
+    system_user.chown_tree(var)
     child = os.fork()
     if child == 0:
         try:
-            system_user.act_for(var)
+            system_user.become_owner(var)
             (var / "made").write_text(secret.read_text())
         finally:
             os._exit(0)

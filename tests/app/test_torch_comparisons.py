@@ -18,13 +18,13 @@ from codegen_app.models import Graph, Packing, State, TorchComparison, Worker
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.services import (
     artifacts,
+    backlog,
     graphs,
     liveness,
     packing,
+    quarantine,
     queue,
-    releasing,
     torch_comparisons,
-    waiting,
     work,
     workers,
 )
@@ -143,11 +143,11 @@ def test_a_worker_without_torch_leaves_it_to_one_that_has_it(
     tasks.prepare()
     row.refresh_from_db()
     assert (row.state, row.attempts, row.reason) == (State.QUEUED, 0, "")
-    assert not liveness.waits_for("prepare"), "else a worker without torch ends itself"
+    assert not liveness.has_work("prepare"), "else a worker without torch ends itself"
 
     compared(lambda *_, **__: answers(finding()))
     monkeypatch.setattr(torch_comparisons, "torch_version", lambda: "2.13.0")
-    assert liveness.waits_for("prepare")
+    assert liveness.has_work("prepare")
     tasks.prepare()
     row.refresh_from_db()
     assert row.state == State.DONE
@@ -181,7 +181,7 @@ def test_it_is_announced_and_counted_where_a_live_worker_has_torch(
     graph = prepared()
     make_torch_comparison(graph, state=State.QUEUED)
     worker(**fields)
-    assert sum(rows.count() for rows in waiting.to_prepare()) == int(serves)
+    assert sum(rows.count() for rows in backlog.prepare_backlog()) == int(serves)
     page = graph_page(graph.pk)
     assert page.torch is not None
     assert page.torch.headline == "waits for a worker that has torch"
@@ -256,7 +256,7 @@ def test_a_worker_says_that_it_has_torch(
     for version in ("2.13.0", ""):
         monkeypatch.setattr(torch_comparisons, "torch_version", lambda known=version: known)
         heart._beat(heart._facts())
-        assert Worker.with_torch().exists() == bool(version)
+        assert Worker.alive_with_torch().exists() == bool(version)
 
 
 def test_numbers_that_json_has_not_are_none(compared: Callable[[Compare], None]) -> None:
@@ -329,7 +329,7 @@ def _delete(row: TorchComparison) -> None:
 
 
 def _lose(_: TorchComparison) -> None:
-    work.give_on_orphans()  # a beat may renew a lease that has just run out
+    work.requeue_orphans()  # a beat may renew a lease that has just run out
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_worker_that_lost_the_row_stops_and_writes_nothing(
     compared: Callable[[Compare], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.02)
+    monkeypatch.setattr(work, "_MAX_INTERVAL_S", 0.02)
     make_torch_comparison(prepared(), state=State.QUEUED, findings=[])
     held = work.claim_next(TorchComparison.objects.all(), "w")
     assert held is not None
@@ -378,7 +378,7 @@ def test_a_row_that_was_put_aside_is_released_to_the_workers_that_prepare(
     told: list[Any] = []
     monkeypatch.setattr(queue, "notify", lambda kind, *_, **__: told.append(kind))
     row = make_torch_comparison(prepared(), state=State.QUARANTINED, reason="internal error")
-    assert releasing.release(row, None)
+    assert quarantine.release(row, None)
     row.refresh_from_db()
     assert (row.state, row.reason, told) == (State.QUEUED, "", [queue.Kind.PREPARE])
 

@@ -26,13 +26,13 @@ from codegen_app.models import (
 )
 from codegen_app.services import (
     artifacts,
-    explaining,
+    explanations,
     liveness,
+    periodic_jobs,
     queue,
     series,
     tokens,
     tracking,
-    upkeep,
 )
 from scheduler.results.points.model import Point
 from tests.app import factories
@@ -60,7 +60,7 @@ def test_what_is_sent_is_an_alert_with_its_cause_and_deliveries(
     Channel.objects.create(name="c", kind=ChannelKind.EMAIL, address="a@b", alerts=["regression"])
     owner = User.objects.create_user("ci")
     owner.user_permissions.add(Permission.objects.get(codename="make_tokens"))
-    token = tokens.make(owner, "CI", ["ingest", "read"], None)[1]
+    token = tokens.create_token(owner, "CI", ["ingest", "read"], None)[1]
     defaults = {"problem": "mm", "device": "NVIDIA H200", "metric": "time", "unit": "ns"}
     body = {
         **{"kind": "kiln points", "schema": 1},
@@ -92,18 +92,18 @@ def test_a_message_that_never_came_is_sent_again_by_the_round(
     messages: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     series.store(points(values(LEVELS)), Source.API)
-    assert liveness.waits_for("detect")
-    for step in (look_all, explaining.explain, tracking.work_off):
+    assert liveness.has_work("detect")
+    for step in (look_all, explanations.explain, tracking.process_pending):
         messages.clear()
         with django_capture_on_commit_callbacks(execute=True):
-            upkeep.look_after()
+            periodic_jobs.run_maintenance()
         assert "detect" in messages
         step()
     messages.clear()
     with django_capture_on_commit_callbacks(execute=True):
-        upkeep.look_after()
+        periodic_jobs.run_maintenance()
     assert "detect" not in messages
-    assert not liveness.waits_for("detect")
+    assert not liveness.has_work("detect")
 
 
 def found(first: dict[str, Any], second: dict[str, Any]) -> Change:
@@ -142,7 +142,7 @@ def test_another_choice_is_told_from_other_code_by_what_was_built_and_not_chosen
             done = {"result": result, "state": State.DONE, "finished_at": timezone.now()}
             factories.candidate(task, build=build, **done if build == chosen else {})
         Datum.objects.filter(pk=side[0].pk).update(result=result)
-    explaining.explain()
+    explanations.explain()
     change.refresh_from_db()
     assert (change.cause, change.rule) == ("tuning choice", "another choice")
 
@@ -155,7 +155,7 @@ def test_the_same_instructions_in_another_file_are_the_same_code() -> None:
         build = factories.build(target="gfx942", code_digest=digest * 64, listing=text)
         side.update(build=build)
     Series.objects.update(target="gfx942")
-    explaining.explain()
+    explanations.explain()
     change.refresh_from_db()
     assert (change.cause, change.rule) == ("noise", "same code, same environment")
 
@@ -174,7 +174,7 @@ def test_a_listing_that_the_storage_does_not_have_is_no_error() -> None:
         listing=Artifact.objects.create(digest="9" * 64, size_bytes=9, path="sha256/99/none"),
     )
     Datum.objects.update(build=missing)
-    explaining.explain()
+    explanations.explain()
     change.refresh_from_db()
     assert change.cause == "code"
 
@@ -185,7 +185,7 @@ def test_a_fault_in_one_explanation_holds_up_no_other(
     made = points(values(LEVELS), "a") + points(values(LEVELS, 1), "b")
     series.store(made, Source.API)
     look_all()
-    right = explaining.causes.explain
+    right = explanations.causes.explain
     failed: list[int] = []
 
     def once(*of: Any) -> Any:
@@ -194,8 +194,8 @@ def test_a_fault_in_one_explanation_holds_up_no_other(
             raise ValueError("a bug")
         return right(*of)
 
-    monkeypatch.setattr(explaining.causes, "explain", once)
-    tracking.work_off()
+    monkeypatch.setattr(explanations.causes, "explain", once)
+    tracking.process_pending()
     assert sorted(Change.objects.values_list("cause", flat=True)) == ["cannot be said", "code"]
     assert "could not be explained" in caplog.text
     assert Alert.objects.get().n_series == 2

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen_app.services.notifying import addresses, webhook
-from codegen_app.services.notifying.attempt import Attempt, Came
+from codegen_app.services.notifying.attempt import Attempt, Outcome
 from scheduler.errors import UserError
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
@@ -127,7 +127,7 @@ def test_the_own_machine_is_not_reached_however_it_is_written(
 ) -> None:
     port = addresses.parse(receiver.url).port
     attempt = webhook.post(f"http://{host}:{port}/", b"{}", {}, [])
-    assert attempt.came is Came.PERMANENT
+    assert attempt.outcome is Outcome.PERMANENT
     assert "KILN_WEBHOOK_NETWORKS" in attempt.error
     with pytest.raises(Empty):
         receiver.next(within_s=0)
@@ -145,7 +145,7 @@ def test_one_address_of_the_own_network_among_public_ones_is_enough_to_stop(
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", named("8.8.8.8", "10.0.0.1"))
     attempt = webhook.post("http://two.example/", b"{}", {}, [])
-    assert attempt.came is Came.PERMANENT
+    assert attempt.outcome is Outcome.PERMANENT
     assert "two.example is 10.0.0.1" in attempt.error
 
 
@@ -165,12 +165,12 @@ def test_the_connection_is_made_to_the_address_that_was_checked(
 
     monkeypatch.setattr(socket, "getaddrinfo", once)
     attempt = webhook.post(f"http://changing.example:{port}/hook", b"{}", {}, LOOPBACK)
-    assert (attempt.came, asked) == (Came.THROUGH, ["changing.example"])
+    assert (attempt.outcome, asked) == (Outcome.THROUGH, ["changing.example"])
     assert receiver.next().headers["host"] == f"changing.example:{port}"
 
 
 def test_what_was_sent_arrives_as_it_is(receiver: HttpReceiver) -> None:
-    assert post(receiver) == Attempt(Came.THROUGH, status=204)
+    assert post(receiver) == Attempt(Outcome.THROUGH, status=204)
     request = receiver.next()
     assert (request.method, request.path, request.body) == ("POST", "/hook", b"{}")
     assert request.headers["kiln-event"] == "raised"
@@ -179,7 +179,9 @@ def test_what_was_sent_arrives_as_it_is(receiver: HttpReceiver) -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(receiver: HttpReceiver, status: int) -> None:
     attempt = post(receiver, Answer(status, {"Location": f"{receiver.url}/other"}))
-    assert attempt == Attempt(Came.PERMANENT, f"HTTP {status}: redirects are not followed", status)
+    assert attempt == Attempt(
+        Outcome.PERMANENT, f"HTTP {status}: redirects are not followed", status
+    )
     receiver.next()
     with pytest.raises(Empty):
         receiver.next(within_s=0)
@@ -189,13 +191,13 @@ def test_redirects_are_not_followed(receiver: HttpReceiver, status: int) -> None
 def test_what_the_receiver_does_not_take_is_not_tried_again(
     receiver: HttpReceiver, status: int
 ) -> None:
-    assert post(receiver, Answer(status)).came is Came.PERMANENT
+    assert post(receiver, Answer(status)).outcome is Outcome.PERMANENT
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_a_receiver_in_trouble_is_tried_again(receiver: HttpReceiver, status: int) -> None:
     attempt = post(receiver, Answer(status, {"Retry-After": "120"}))
-    assert attempt == Attempt(Came.TEMPORARY, f"HTTP {status}", status, 120)
+    assert attempt == Attempt(Outcome.TEMPORARY, f"HTTP {status}", status, 120)
 
 
 def test_retry_after_may_be_a_moment(receiver: HttpReceiver) -> None:
@@ -206,7 +208,7 @@ def test_retry_after_may_be_a_moment(receiver: HttpReceiver) -> None:
 
 
 def test_an_answer_of_any_size_is_read_in_part(receiver: HttpReceiver) -> None:
-    assert post(receiver, Answer(200, body=b"a" * 5_000_000)).came is Came.THROUGH
+    assert post(receiver, Answer(200, body=b"a" * 5_000_000)).outcome is Outcome.THROUGH
 
 
 @pytest.mark.parametrize(
@@ -219,24 +221,24 @@ def test_an_answer_of_any_size_is_read_in_part(receiver: HttpReceiver) -> None:
 )
 def test_who_speaks_no_http_is_a_temporary_failure(receiver: HttpReceiver, raw: bytes) -> None:
     attempt = post(receiver, Answer(raw=raw))
-    assert attempt.came is Came.TEMPORARY
+    assert attempt.outcome is Outcome.TEMPORARY
     assert "answered no HTTP" in attempt.error
 
 
 def test_who_says_nothing_is_left_after_a_while(receiver: HttpReceiver) -> None:
     attempt = post(receiver, Answer(silent=True), within_s=0.2)
-    assert attempt == Attempt(Came.TEMPORARY, "no answer within 0.2 s")
+    assert attempt == Attempt(Outcome.TEMPORARY, "no answer within 0.2 s")
 
 
 def test_an_answer_that_drips_is_left_after_a_while(receiver: HttpReceiver) -> None:
     """Each byte comes within the limit of a read; all of them together do not."""
     attempt = post(receiver, Answer(raw=b"HTTP/1.1 200 ok\r\nA: ", dripping=True), within_s=0.3)
-    assert attempt == Attempt(Came.TEMPORARY, "no answer within 0.3 s")
+    assert attempt == Attempt(Outcome.TEMPORARY, "no answer within 0.3 s")
 
 
 def test_nobody_is_there() -> None:
     attempt = webhook.post(f"http://127.0.0.1:{free_port()}/", b"{}", {}, LOOPBACK)
-    assert attempt.came is Came.TEMPORARY
+    assert attempt.outcome is Outcome.TEMPORARY
     assert "no connection to 127.0.0.1" in attempt.error
 
 
@@ -247,12 +249,12 @@ def test_a_name_that_nobody_has_is_a_temporary_failure(monkeypatch: pytest.Monke
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     attempt = webhook.post("https://nobody.example/", b"{}", {}, [])
     assert attempt == Attempt(
-        Came.TEMPORARY, "nobody.example is not found: Name or service not known"
+        Outcome.TEMPORARY, "nobody.example is not found: Name or service not known"
     )
 
 
 def test_https_is_not_believed_without_a_certificate(receiver: HttpReceiver) -> None:
     url = receiver.url.replace("http:", "https:")
     attempt = webhook.post(url, b"{}", {}, LOOPBACK)
-    assert attempt.came is Came.TEMPORARY
+    assert attempt.outcome is Outcome.TEMPORARY
     assert "no trusted HTTPS with 127.0.0.1" in attempt.error

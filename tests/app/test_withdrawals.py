@@ -58,7 +58,7 @@ def noisy(*levels: tuple[float, int]) -> list[float]:
 def work(made: Sequence[Point] = ()) -> Series:
     if made:
         series.store(made, Source.API)
-    tracking.work_off()
+    tracking.process_pending()
     return Series.objects.get()
 
 
@@ -207,7 +207,7 @@ def test_the_latest_figure_is_not_one_that_was_withdrawn(site: Client, ada: User
 def test_programs_withdraw_and_restore(client: Client, ada: User) -> None:
     row = work(points(noisy((100.0, 10))))
     datum = Datum.objects.order_by("at")[3]
-    token = tokens.make(ada, "CI", ["ingest", "read"], None)[1]
+    token = tokens.create_token(ada, "CI", ["ingest", "read"], None)[1]
     headers = {"Authorization": f"Bearer {token}"}
     address = f"/api/v1/series/{row.pk}/data/{datum.pk}"
 
@@ -231,7 +231,7 @@ def test_programs_withdraw_and_restore(client: Client, ada: User) -> None:
     assert ask("restore", {}).status_code == 422
     assert client.get(f"/api/v1/series/{row.pk}", headers=headers).json()["withdrawn"] == 0
 
-    reading = tokens.make(ada, "read", ["read"], None)[1]
+    reading = tokens.create_token(ada, "read", ["read"], None)[1]
     refused = ask("withdraw", {"reason": "x"}, headers={"Authorization": f"Bearer {reading}"})
     assert refused.status_code == 403
     ada.user_permissions.remove(Permission.objects.get(codename="triage"))
@@ -256,7 +256,7 @@ def test_a_point_deleted_in_the_admin_is_counted_out_and_the_series_looked_at_ag
     assert Datum.objects.count() == 57
     assert counts()[:1] == (57,)
     assert counts()[3:] == (rows[1].at, rows[-1].at, rows[0].at)
-    detection.look()
+    detection.detect_changes()
     change.refresh_from_db()
     assert (change.n_before, change.n_after) == (29, 24), "of what is left"
     assert AuditEntry.objects.filter(action="delete").count() == 3
@@ -301,7 +301,7 @@ def test_what_is_withdrawn_is_part_of_no_comparison(site: Client, ada: User) -> 
 
 
 def test_values_at_or_below_0_are_stored_shown_and_named(site: Client, ada: User) -> None:
-    token = tokens.make(ada, "CI", ["ingest", "read"], None)[1]
+    token = tokens.create_token(ada, "CI", ["ingest", "read"], None)[1]
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "1"}
     head = {"device": "H200", "metric": "drift", "revision": "abc", "problem": "mm"}
     rows = [

@@ -64,10 +64,10 @@ def claimed(name: str = "w") -> Graph:
 def test_a_living_worker_keeps_its_row() -> None:
     factories.graph()
     row = claimed()
-    assert work.give_on_expired() == 0
+    assert work.requeue_expired() == 0
     expire(row)
     assert work.extend(row)
-    assert work.give_on_expired() == 0
+    assert work.requeue_expired() == 0
 
 
 @pytest.mark.django_db
@@ -75,7 +75,7 @@ def test_a_row_of_a_silent_worker_is_given_on_and_its_late_outcome_is_void() -> 
     factories.graph()
     first = claimed()
     expire(first)
-    assert work.give_on_expired() == 1
+    assert work.requeue_expired() == 1
     second = claimed()
     assert (second.pk, second.attempts, second.deaths) == (first.pk, 2, 0)
     with pytest.raises(work.LeaseLostError), transaction.atomic():
@@ -111,7 +111,7 @@ def test_a_row_over_which_processes_die_while_others_are_done_is_set_aside_with_
         assert number == 0 or "ended while it worked on this; tried again at" in row.reason
         Graph.objects.update(again_at=None)  # the pause is over
         expire(claimed("host:77"))
-        work.give_on_expired()
+        work.requeue_expired()
     row.refresh_from_db()
     assert (row.state, row.deaths) == (State.QUARANTINED, project.WORK_DEATHS_ALLOWED)
     assert row.reason.startswith(f"{row.deaths} times: the process host:77 ended while it worked")
@@ -125,7 +125,7 @@ def test_a_row_that_dies_alone_in_an_idle_system_is_tried_longer() -> None:
     for _ in range(project.WORK_DEATHS_ALLOWED + 1):
         Graph.objects.update(again_at=None)
         expire(claimed("host:77"))
-        work.give_on_expired()
+        work.requeue_expired()
     row.refresh_from_db()
     assert row.state == State.QUEUED
 
@@ -135,9 +135,9 @@ def test_power_cuts_and_workers_that_are_gone_are_not_the_rows_doing() -> None:
     row = factories.graph()
     for _ in range(40):
         expire(claimed("host:77"))
-        work.give_on_expired()
+        work.requeue_expired()
         claimed("host:78")
-        work.give_on_orphans()
+        work.requeue_orphans()
     row.refresh_from_db()
     assert (row.state, row.deaths, row.faults, row.again_at) == (State.QUEUED, 0, 80, None)
     assert row.reason == "the worker host:78 is gone; tried again"
@@ -223,14 +223,14 @@ def test_an_error_of_our_own_is_set_aside_where_it_can_be_seen() -> None:
 def test_the_heartbeat_renews_the_lease_and_sees_that_another_claimed_the_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work, "_HEARTBEATS_A_LEASE", 600)  # often, of a lease that does not end
+    monkeypatch.setattr(work, "_HEARTBEATS_PER_LEASE", 600)  # often, of a lease that does not end
     factories.graph()
     row = claimed()
     expire(row)
     with work.heartbeat(row) as lease_lost:
         while not Graph.objects.filter(pk=row.pk, lease_until__gt=timezone.now()).exists():
             assert not lease_lost.wait(0.02)
-        assert work.give_on_expired() == 0
+        assert work.requeue_expired() == 0
         Graph.objects.filter(pk=row.pk).update(
             state=State.CANCELLED, claim="", lease_until=None, reason="cancelled"
         )

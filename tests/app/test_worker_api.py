@@ -46,7 +46,7 @@ def lead() -> User:
 
 @pytest.fixture
 def token(lead: User) -> str:
-    return tokens.make(lead, "bench", ["worker"], None, worker_name="bench")[1]
+    return tokens.create_token(lead, "bench", ["worker"], None, worker_name="bench")[1]
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_a_storage_that_is_away_is_asked_again(
         raise MachineError("the storage does not answer")
 
     given = remote.lease()["task"]
-    monkeypatch.setattr(files, "opened", away)
+    monkeypatch.setattr(files, "open_file", away)
     answer = remote.get(f"leases/{given['lease']}/files/{given['libraries'][0]['digest']}")
     assert refused(answer, 503, "does not answer")
     assert TuningTask.objects.get().state == State.RUNNING
@@ -263,7 +263,7 @@ def test_a_lease_is_its_workers_alone(
     remote: Remote, client: Client, lead: User, task: TuningTask
 ) -> None:
     key = remote.lease()["task"]["lease"]
-    text = tokens.make(lead, "other", ["worker"], None, worker_name="other")[1]
+    text = tokens.create_token(lead, "other", ["worker"], None, worker_name="other")[1]
     other = Remote(client, text)
     other.hello()
     assert other.lease()["task"] is None, "it is held"
@@ -277,7 +277,7 @@ def test_a_lease_is_its_workers_alone(
 def test_a_lease_that_ran_out_is_over(remote: Remote, task: TuningTask) -> None:
     key = remote.lease()["task"]["lease"]
     TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
-    assert work.give_on_expired() == 1
+    assert work.requeue_expired() == 1
     reply = remote.progress(key, result(kernels(task)[0])).json()
     assert (reply["say"], "ran out" in reply["why"]) == ("stop", True)
     assert refused(remote.finish(key, line(kernels(task)[0], "untried")), 409, "lease")
@@ -297,8 +297,10 @@ def test_a_lease_is_over_once_another_worker_has_the_task(
     given = remote.lease()["task"]
     key, first = given["lease"], kernels(task)[0]
     TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
-    assert work.give_on_expired() == 1
-    other = Remote(client, tokens.make(lead, "other", ["worker"], None, worker_name="other")[1])
+    assert work.requeue_expired() == 1
+    other = Remote(
+        client, tokens.create_token(lead, "other", ["worker"], None, worker_name="other")[1]
+    )
     other.hello()
     taken = other.lease()["task"]["lease"]
     if sends == "progress":
@@ -386,13 +388,13 @@ def test_a_steered_worker_hears_it_with_each_answer(
 ) -> None:
     worker = Worker.objects.get()
     controls.pin(worker, "", lead, "")
-    controls.steer(worker, Control.PAUSE, lead, "hot")
+    controls.set_control(worker, Control.PAUSE, lead, "hot")
     answer = remote.lease()
     assert (answer["say"], answer["why"], answer["task"]) == ("pause", "hot", None)
-    controls.steer(worker, Control.GO, lead, "cool")
+    controls.set_control(worker, Control.GO, lead, "cool")
     key = remote.lease()["task"]["lease"]
     for control, word in ((Control.PAUSE, "pause"), (Control.DRAIN, "drain")):
-        controls.steer(worker, control, lead, "why")
+        controls.set_control(worker, control, lead, "why")
         assert remote.progress(key).json() == {"say": word, "why": "why"}
     remote.hello(holds=key)
     worker.refresh_from_db()

@@ -34,7 +34,7 @@ def lead() -> User:
 
 @pytest.fixture
 def token(lead: User) -> str:
-    return tokens.make(lead, "bench", ["worker"], None, worker_name="bench")[1]
+    return tokens.create_token(lead, "bench", ["worker"], None, worker_name="bench")[1]
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_who_cannot_work_is_told_why_when_it_joins(
 
 
 def test_a_tokens_queue_and_slots_bound_what_is_served(client: Client, lead: User) -> None:
-    text = tokens.make(
+    text = tokens.create_token(
         *(lead, "b", ["worker"], None), worker_name="two-gpus", worker_queue="measure.cpu"
     )[1]
     remote = Remote(client, text)
@@ -91,7 +91,7 @@ def others(remote: Remote) -> list[Callable[[], Any]]:
 
 
 def test_only_a_workers_valid_token_is_let_in(client: Client, lead: User, token: str) -> None:
-    reading = tokens.make(lead, "r", ["read", "ingest"], None)[1]
+    reading = tokens.create_token(lead, "r", ["read", "ingest"], None)[1]
     for ask in others(Remote(client, reading)):
         assert refused(ask(), 403, "lacks the scope “worker”")
     row = ApiToken.objects.get(worker_name="bench")
@@ -115,14 +115,14 @@ def test_a_workers_token_is_made_by_who_may_and_for_that_alone(lead: User) -> No
         (lead, ["read"], {"worker_name": "a"}, "for a worker's token alone"),
     ):
         with pytest.raises(UserError, match=words):
-            tokens.make(owner, "t", scopes, None, **fields)
-    made, text = tokens.make(lead, "t", ["worker"], None, worker_name="a")
+            tokens.create_token(owner, "t", scopes, None, **fields)
+    made, text = tokens.create_token(lead, "t", ["worker"], None, worker_name="a")
     with pytest.raises(UserError, match="another valid token is for a"):
-        tokens.make(lead, "t", ["worker"], None, worker_name="a")
+        tokens.create_token(lead, "t", ["worker"], None, worker_name="a")
     lead.is_superuser = False
     lead.save()
     lead.user_permissions.add(Permission.objects.get(codename="make_tokens"))
-    assert tokens.find(text) is None, "its owner may not steer workers any more"
+    assert tokens.find_token(text) is None, "its owner may not steer workers any more"
     tokens.revoke(made, None)
 
 

@@ -23,7 +23,7 @@ from codegen_app.models import (
 )
 from codegen_app.selectors.remeasurable import device_models
 from codegen_app.services import controls, tokens, work
-from codegen_app.services.remeasuring import asking
+from codegen_app.services.remeasuring import requests
 from tests.support.own_alert import own_alert
 from tests.support.remote_worker import DEVICE, Remote, refused, result
 
@@ -42,7 +42,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Alert:
 
 def joined(client: Client, lead: User, name: str) -> Remote:
     """A worker with a device of the series' model."""
-    token = tokens.make(lead, name, ["worker"], None, worker_name=name)[1]
+    token = tokens.create_token(lead, name, ["worker"], None, worker_name=name)[1]
     made = Remote(client, token)
     device = DEVICE | {"name": Series.objects.get().device_name}
     assert made.hello(devices=[device]).status_code == 200
@@ -57,7 +57,7 @@ def remote(client: Client, own: Alert, lead: User) -> Remote:
 @pytest.fixture
 def again(remote: Remote, own: Alert, lead: User) -> dict[str, Any]:
     """Both builds of the change, leased."""
-    asking.ask(own, lead)
+    requests.request_remeasurement(own, lead)
     answer = remote.lease()
     assert answer["task"] is None
     found: dict[str, Any] = answer["again"]
@@ -173,7 +173,7 @@ def test_what_is_none_of_the_work_is_turned_down(
 
 @pytest.mark.full
 def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], lead: User) -> None:
-    assert asking.cancel(row(), lead)
+    assert requests.cancel(row(), lead)
     key = again["lease"]
     said = remote.progress(key).json()
     assert said == {"say": "stop", "why": "measuring again was cancelled"}
@@ -187,7 +187,7 @@ def test_what_was_cancelled_is_dropped(remote: Remote, again: dict[str, Any], le
 def test_a_lease_that_ran_out_is_handed_out_again(
     client: Client, remote: Remote, again: dict[str, Any], lead: User
 ) -> None:
-    work.give_on_orphans()  # as for a lease that was not heard of
+    work.requeue_orphans()  # as for a lease that was not heard of
     Remeasurement.objects.update(again_at=None)
     other = joined(client, lead, "other")
     given = other.lease()["again"]
@@ -226,11 +226,11 @@ def test_a_paused_worker_gives_it_back_and_gets_none(
     remote: Remote, again: dict[str, Any], lead: User
 ) -> None:
     worker = Worker.objects.get(name="bench")
-    controls.steer(worker, Control.PAUSE, lead, "hot")
+    controls.set_control(worker, Control.PAUSE, lead, "hot")
     assert remote.progress(again["lease"]).json() == {"say": "pause", "why": "hot"}
     remote.post("give-up", {"lease": again["lease"], "why": "stopped"})
     assert remote.lease()["again"] is None
-    controls.steer(worker, Control.GO, lead, "cool")
+    controls.set_control(worker, Control.GO, lead, "cool")
     assert keys(remote.lease()["again"]) == keys(again)
 
 

@@ -23,18 +23,18 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.services import (
+    backlog,
     builds,
     engine,
     ledger,
     liveness,
-    measuring,
+    measurement_tasks,
     planning,
     tokens,
     tuning,
-    waiting,
     work,
 )
-from codegen_app.services.alone import Alone
+from codegen_app.services.advisory_lock import LockClass
 from codegen_app.tasks import compile
 from scheduler.errors import MachineError, UserError
 from scheduler.tuning.budget import Budget
@@ -51,7 +51,9 @@ def lead() -> User:
 
 @pytest.fixture
 def remote(client: Client, lead: User) -> Remote:
-    made = Remote(client, tokens.make(lead, "bench", ["worker"], None, worker_name="bench")[1])
+    made = Remote(
+        client, tokens.create_token(lead, "bench", ["worker"], None, worker_name="bench")[1]
+    )
     assert made.hello().status_code == 200
     return made
 
@@ -88,7 +90,7 @@ def offered(run: TuningRun) -> list[str]:
     task = run.tasks.get()
     sizes = tuple(sorted(run.bindings.items()))
     digest = run.graph.file.digest
-    found = engine.problem(digest, task.template_node.name, run.target, sizes)
+    found = engine.tuning_problem(digest, task.template_node.name, run.target, sizes)
     return list(dict.fromkeys(caller.name for caller in found.callers))
 
 
@@ -100,7 +102,7 @@ def test_builds_are_asked_for_made_and_decided_upon(remote: Remote, run: TuningR
     assert told(remote, key, kernels[0]) == {}, "nobody has looked at the graph yet"
     assert RemoteLease.objects.get().asked == []
     assert refused(remote.finish(key), 503, "nobody has looked yet")
-    assert liveness.waits_for("compile")
+    assert liveness.has_work("compile")
     compile()
     task = TuningTask.objects.get()
     assert task.title and task.operands and task.shape["template"]
@@ -111,9 +113,9 @@ def test_builds_are_asked_for_made_and_decided_upon(remote: Remote, run: TuningR
     for _ in range(2):  # the answer to the first may not have arrived
         assert list(told(remote, key, first, second)) == [first], "the default was planned"
     assert RemoteLease.objects.get().asked == [second]
-    assert waiting.of_searches().exists()
+    assert backlog.search_leases().exists()
     compile()
-    assert not waiting.of_searches().exists()
+    assert not backlog.search_leases().exists()
     Build.objects.update(cached=False)  # whatever other tests have compiled
     found = told(remote, key, first, second)
     assert set(found) == {first, second}
@@ -154,13 +156,13 @@ def test_a_local_worker_goes_on_with_what_a_remote_one_began(
     compile()
     remote.progress(key, result(kernels[1], 1.0))
     TuningTask.objects.update(lease_until=Now() - timedelta(seconds=1))
-    assert work.give_on_expired() == 1
+    assert work.requeue_expired() == 1
     assert refused(ask(remote, key, kernels[2]), 409, "the lease ran out")
-    assert not waiting.of_searches().exists()
+    assert not backlog.search_leases().exists()
 
     task = work.claim_next(ledger.ready_tasks("cpu"), "w")
     assert task is not None
-    measuring.run_task(task)
+    measurement_tasks.run_task(task)
     run.refresh_from_db()
     assert run.state == State.DONE
     rows = task.candidates.filter(kernel__isnull=False)
@@ -222,12 +224,12 @@ def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_
         def problem(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr(engine, "problem", problem)
+        monkeypatch.setattr(engine, "tuning_problem", problem)
 
     key = remote.lease()["task"]["lease"]
     fails(MachineError("the storage does not answer"))
     compile()
-    assert waiting.of_searches().exists()
+    assert backlog.search_leases().exists()
     fails(UserError("no memory holds a tensor of that size"))
     compile()
     task = TuningTask.objects.get()
@@ -238,15 +240,15 @@ def test_a_machine_that_fails_is_asked_again_and_sizes_that_nothing_holds_close_
 @pytest.mark.full
 def test_one_worker_at_a_time_looks(remote: Remote, run: TuningRun) -> None:
     remote.lease()
-    lease, other = waiting.of_searches().get(), connection.copy()
+    lease, other = backlog.search_leases().get(), connection.copy()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [Alone.SEEK, lease.pk])
+        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [LockClass.SEEK, lease.pk])
         compile()
-        assert waiting.of_searches().exists(), "it is another's"
+        assert backlog.search_leases().exists(), "it is another's"
         cursor.execute("SELECT pg_advisory_unlock_all()")
     other.close()
     compile()
-    assert not waiting.of_searches().exists()
+    assert not backlog.search_leases().exists()
 
 
 @pytest.mark.full
@@ -255,7 +257,7 @@ def test_a_cancelled_run_asks_for_nothing_more(remote: Remote, lead: User, run: 
     compile()
     told(remote, key, kernels[1])
     ledger.cancel(TuningRun.objects.get(), lead)
-    assert not waiting.of_searches().exists()
+    assert not backlog.search_leases().exists()
     compile()
     assert not Candidate.objects.filter(kernel__name=kernels[1]).exists()
     assert refused(ask(remote, key, kernels[1]), 409, "was cancelled")

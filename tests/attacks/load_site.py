@@ -134,7 +134,7 @@ def fill(graph_name: str, accounts: int, port: int) -> dict[str, object]:
     assert claimed is not None
     graphs.prepare(claimed)
     for _ in range(COMPILED):
-        build = work.claim_next(builds.for_this_host(), "load")
+        build = work.claim_next(builds.local_builds(), "load")
         assert build is not None
         builds.run_build(build)
     _copy_kernels()

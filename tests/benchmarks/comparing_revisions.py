@@ -85,7 +85,7 @@ def test_three_thousand_series_with_three_thousand(client: Client) -> None:
         cursor.execute("ANALYZE")
     owner = User.objects.create_superuser("bench")
     client.force_login(owner)
-    _, token = tokens.make(owner, "bench", ["read"], None)
+    _, token = tokens.create_token(owner, "bench", ["read"], None)
     print(f"\n{SERIES:,} series on each side, {Datum.objects.count():,} points in all")  # noqa: T201
 
     query = f"before={BEFORE}&after={AFTER}"

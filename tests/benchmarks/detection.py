@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from codegen_app.models import Alert, Change, Series, Source
-from codegen_app.services import detection, explaining, series
-from codegen_app.services.alerting import raising
+from codegen_app.services import detection, explanations, series
+from codegen_app.services.alerting import creation
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
 SERIES, BEFORE, NEW = 3_000, 130, 10_000
@@ -66,7 +66,10 @@ def test_a_batch_of_ten_thousand_points() -> None:
         begun = time.perf_counter()
         series.store(batch, Source.API)
         stored = time.perf_counter() - begun
-        times = [timed(step) for step in (detection.look, explaining.explain, raising.raise_alerts)]
+        times = [
+            timed(step)
+            for step in (detection.detect_changes, explanations.explain, creation.raise_alerts)
+        ]
         both = stored + sum(took for took, _ in times)
         print(  # noqa: T201
             f"\n{name}: {NEW} points of {times[0][1]} series stored in {stored:.2f} s,"

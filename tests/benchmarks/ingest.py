@@ -59,7 +59,7 @@ def test_a_batch_of_ten_thousand_points(
 ) -> None:
     settings.API_POINTS_A_MINUTE = POINTS * BATCHES * 2
     owner = User.objects.create_superuser("bench")
-    _, token = tokens.make(owner, "bench", ["ingest"], None)
+    _, token = tokens.create_token(owner, "bench", ["ingest"], None)
     defaults = {"device": "NVIDIA H200", "target": "sm_90", "metric": "time", "unit": "ns"}
     times = []
     for turn in range(BATCHES):

@@ -36,7 +36,9 @@ def test_from_the_post_to_the_receiver(
     if WAYS[way]:
         pipeline.send_by_the_database(monkeypatch)
     settings.WEBHOOK_NETWORKS = [ip_network("127.0.0.0/8")]
-    _, token = tokens.make(User.objects.create_superuser("bench"), "bench", ["ingest"], None)
+    _, token = tokens.create_token(
+        User.objects.create_superuser("bench"), "bench", ["ingest"], None
+    )
     workers = Workers(tmp_path, "database://localhost", KILN_SECRET_KEY=settings.SECRET_KEY)
     took = []
     with http_receiver() as receiver:
@@ -48,7 +50,7 @@ def test_from_the_post_to_the_receiver(
                 old = pipeline.points(of, first, pipeline.BEFORE, 1000.0, "a")
                 new = pipeline.points(of, first + pipeline.BEFORE, pipeline.AFTER, 1250.0, "b")
                 pipeline.post(live_server.url, token, f"old {turn}", old)
-                workers.wait(lambda: not tracking.waits(), "look at the history")
+                workers.wait(lambda: not tracking.has_pending(), "look at the history")
                 begun = time.perf_counter()
                 pipeline.post(live_server.url, token, f"new {turn}", new)
                 receiver.next(60)

@@ -43,7 +43,7 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     for function, replacement in patched.items():
         monkeypatch.setattr(untrusted, function, replacement)
     monkeypatch.setattr(pipeline, "load", lambda *_: model)
-    monkeypatch.setattr(kernels, "RECORDED", 2)
+    monkeypatch.setattr(kernels, "MAX_RECORDED", 2)
     began = time.perf_counter()
     graph, _ = graphs.import_graph(file, name, ["gfx942", "gfx1100", "cpu"], None)
     held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
@@ -56,7 +56,7 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     began = time.perf_counter()
-    requested = bundles.of_graph(graph)
+    requested = bundles.graph_bundle(graph)
     known_s = time.perf_counter() - began
     steps: list[float] = []
     out = BytesIO()

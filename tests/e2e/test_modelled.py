@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from codegen_app.models import Build, GeneratedKernel, Modelling
 from codegen_app.services import artifacts, work
-from codegen_app.services.modelling import doing, keeping
+from codegen_app.services.modelling import jobs, store
 from tests.support import modelled
 from tests.support.pages_world import World
 
@@ -29,7 +29,7 @@ def keep(kernel: GeneratedKernel, target: str, board: str, **fields: object) -> 
         sizes=sizes,
         **fields,  # type: ignore[arg-type]
     )
-    return keeping.keep(build, board, sizes, report)
+    return store.store_report(build, board, sizes, report)
 
 
 def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> None:
@@ -41,11 +41,11 @@ def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> Non
     section.get_by_role("button", name="Model", exact=True).click()
     expect(section.locator(".status.wait")).to_have_count(1)
 
-    row = work.claim_next(doing.waiting(), "worker")
+    row = work.claim_next(jobs.queued_modellings(), "worker")
     assert row is not None
     text = artifacts.read(row.build.listing).decode()
     report = modelled.report(text, "gfx942", "MI300X", kernel=kernel.name, sizes=row.sizes)
-    work.finish(row, "done", **keeping.fields_of(report, row.build))
+    work.finish(row, "done", **store.report_fields(report, row.build))
     expect(page.locator(".callout.modelled")).to_contain_text("12.50 µs")  # without a reload
     expect(page.locator("[data-pane=listing] .cols")).to_contain_text("stall")
     expect(page.locator("#modellings")).not_to_have_attribute("hx-get", re.compile("."))

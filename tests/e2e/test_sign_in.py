@@ -25,7 +25,7 @@ def provider(
     monkeypatch.setattr(oidc, "_TIMEOUT_S", PATIENCE_MS / 1000)
     made = OidcServer()
     made.start()
-    oidc._kept.clear()
+    oidc._client_cache.clear()
     settings.OIDC = made.provider()
     settings.AUTHENTICATION_BACKENDS = [
         *settings.AUTHENTICATION_BACKENDS,

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from codegen_app.models import Change, Datum, Series
-from codegen_app.services import generated
+from codegen_app.services import generated_history
 from scheduler.stats import changes
 from scheduler.track.causes import explain
 from scheduler.track.facts import point_of
@@ -17,7 +17,7 @@ from scheduler.track.sides import Point, sides_at
 
 def generated_histories(series: int = 1, seed: int = 0) -> list[Series]:
     """Generated series with their changes and causes, as the detector's pass leaves them."""
-    generated.store(series, seed)
+    generated_history.store(series, seed)
     rows = list(Series.objects.order_by("pk"))
     for row in rows:
         find_changes(row)

@@ -33,7 +33,7 @@ from codegen_app.models import (
 )
 from codegen_app.models.worker import Worker
 from codegen_app.services import artifacts
-from codegen_app.services.builds import kept_files
+from codegen_app.services.builds import stored_files
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
@@ -299,7 +299,7 @@ def make_build(
             "duration_s": made.duration_s,
             "log": made.log,
             "resources": dict(made.resources),
-            **kept_files(made, recipe_of(goal, file)),
+            **stored_files(made, recipe_of(goal, file)),
         },
     )
     return row

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.demo import logs, preparation, processes, upkeep
+from codegen_app.demo import logs, maintenance, preparation, processes
 from codegen_app.demo.processes import Program, Supervisor
 from codegen_app.postgres import Cluster
 
@@ -29,7 +29,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (processes, upkeep):
+    for module in (processes, maintenance):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -123,11 +123,11 @@ def test_a_log_is_cut_where_there_is_no_room_for_its_past(
 
 
 def test_a_worker_without_a_new_sign_is_found() -> None:
-    silence, pids = upkeep.Silence(), {1: "compile", 2: "measure"}
+    silence, pids = maintenance.SilenceTracker(), {1: "compile", 2: "measure"}
 
     def look(now: float, first: int, second: int) -> list[int]:
         signs = {1: NOON + timedelta(seconds=first), 2: NOON + timedelta(seconds=second)}
-        return list(silence.of(pids, signs, now))
+        return list(silence.silent(pids, signs, now))
 
     assert look(0, 0, 0) == []
     assert look(100, 0, 100) == []
@@ -136,17 +136,17 @@ def test_a_worker_without_a_new_sign_is_found() -> None:
 
 
 def test_a_database_that_is_away_speaks_against_nobody() -> None:
-    silence = upkeep.Silence()
-    assert list(silence.of({1: "compile"}, {1: NOON}, 0)) == []
-    assert list(silence.of({1: "compile"}, None, 500)) == []
-    assert list(silence.of({1: "compile"}, {1: NOON}, 501)) == []
-    assert list(silence.of({1: "compile"}, {1: NOON}, 622)) == [1]
+    silence = maintenance.SilenceTracker()
+    assert list(silence.silent({1: "compile"}, {1: NOON}, 0)) == []
+    assert list(silence.silent({1: "compile"}, None, 500)) == []
+    assert list(silence.silent({1: "compile"}, {1: NOON}, 501)) == []
+    assert list(silence.silent({1: "compile"}, {1: NOON}, 622)) == [1]
 
 
 def test_a_worker_that_never_gave_a_sign_is_found() -> None:
-    silence = upkeep.Silence()
-    assert list(silence.of({1: "compile"}, {}, 0)) == []
-    assert list(silence.of({1: "compile"}, {}, 121)) == [1]
+    silence = maintenance.SilenceTracker()
+    assert list(silence.silent({1: "compile"}, {}, 0)) == []
+    assert list(silence.silent({1: "compile"}, {}, 121)) == [1]
 
 
 def test_temporary_files_that_nobody_changes_are_swept(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_temporary_files_that_nobody_changes_are_swept(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "used")
-    sweeper, day = upkeep.Sweeper(tmp_path), upkeep._OLD_S
+    sweeper, day = maintenance.Sweeper(tmp_path), maintenance._OLD_S
     sweeper.sweep(0)
     os.utime(tmp_path / "used" / "file", (0, 2**31))
     (tmp_path / "new").touch()
@@ -163,7 +163,7 @@ def test_temporary_files_that_nobody_changes_are_swept(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
     sweeper.sweep(day)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "used"]
-    upkeep.Sweeper(tmp_path / "none").sweep(0)
+    maintenance.Sweeper(tmp_path / "none").sweep(0)
 
 
 def test_a_stopped_worker_is_replaced(
@@ -175,11 +175,11 @@ def test_a_stopped_worker_is_replaced(
     supervisor.start(Program("web", ("sleep", "1000")))
     worker, web = supervisor.pids()
     os.kill(worker, signal.SIGSTOP)
-    monkeypatch.setattr(upkeep, "_signs_of_life", lambda: {worker: NOON})
-    keeper = upkeep.Upkeep(supervisor, tmp_path / "tmp", Cluster(tmp_path, tmp_path, ""))
+    monkeypatch.setattr(maintenance, "_signs_of_life", lambda: {worker: NOON})
+    keeper = maintenance.Maintenance(supervisor, tmp_path / "tmp", Cluster(tmp_path, tmp_path, ""))
     said: list[str] = []
     for clock.now in (1.0, 100.0, 122.0):
-        keeper.look(said.append)
+        keeper.run_due(said.append)
     assert said == ["worker-compile-1 gave no sign of life for 120 s; it is ended"]
     supervisor._running[0].process.wait()
     supervisor.watch(said.append)
@@ -199,10 +199,10 @@ def test_what_earlier_versions_kept_goes(tmp_path: Path) -> None:
 
 def test_the_databases_log_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut: list[Path] = []
-    monkeypatch.setattr(upkeep, "keep_short", cut.append)
-    monkeypatch.setattr(upkeep, "_signs_of_life", lambda: None)
+    monkeypatch.setattr(maintenance, "keep_short", cut.append)
+    monkeypatch.setattr(maintenance, "_signs_of_life", lambda: None)
     supervisor = Supervisor.__new__(Supervisor)
     supervisor._running = []
     cluster = Cluster(tmp_path, tmp_path, "")
-    upkeep.Upkeep(supervisor, tmp_path, cluster).look(pytest.fail)
+    maintenance.Maintenance(supervisor, tmp_path, cluster).run_due(pytest.fail)
     assert cut == [cluster.log]

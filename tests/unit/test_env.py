@@ -57,12 +57,12 @@ def test_another_database_is_rejected(url: str) -> None:
 @pytest.mark.parametrize("scheme", ["filesystem", "sqla+postgresql", "sqlalchemy"])
 def test_a_broker_that_loses_messages_is_refused(scheme: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=r"KILN_BROKER_URL.*leave it empty"):
-        broker.checked(f"{scheme}://localhost")
+        broker.checked_url(f"{scheme}://localhost")
 
 
 @pytest.mark.parametrize("url", [broker.DEFAULT, "redis://host/0", "amqp://host"])
 def test_other_brokers_are_taken_as_they_are(url: str) -> None:
-    assert broker.checked(url) == url
+    assert broker.checked_url(url) == url
 
 
 def test_every_variable_is_documented() -> None:

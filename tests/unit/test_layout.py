@@ -11,13 +11,13 @@ from codegen_app.config import layout
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> layout.Layout:
-    return layout.of(tmp_path)
+    return layout.layout_of(tmp_path)
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> layout.Layout:
     (tmp_path / "codegen_app" / "_site").mkdir(parents=True)
-    return layout.of(tmp_path)
+    return layout.layout_of(tmp_path)
 
 
 def test_a_checkout_has_its_data_and_its_pages_beside_the_packages(
@@ -42,6 +42,6 @@ def test_a_package_writes_into_its_user_s_folder_of_data(
 
 
 def test_this_is_a_checkout() -> None:
-    assert layout.of(Path(__file__).resolve().parents[2]) == layout.LAYOUT
+    assert layout.layout_of(Path(__file__).resolve().parents[2]) == layout.LAYOUT
     assert not layout.LAYOUT.installed
     assert (layout.LAYOUT.site / "docs" / "glossary.md").is_file()

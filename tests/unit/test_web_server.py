@@ -93,7 +93,7 @@ def test_who_sends_too_much_can_read_why(
         said.begin()
         text = said.read().decode()
     assert (said.status, said.headers["Content-Type"]) == (413, content_type)
-    assert f"At most {bodies.SMALL} bytes can be sent to this address." in text
+    assert f"At most {bodies.DEFAULT_LIMIT} bytes can be sent to this address." in text
     assert ("error" in json.loads(text)) if "json" in content_type else "<h1>Too large</h1>" in text
 
 
@@ -133,9 +133,9 @@ def test_connections_have_a_time_for_each_part() -> None:
 def test_a_ticket_is_of_one_session_and_one_address(rf: RequestFactory) -> None:
     request = rf.get("/import")
     request.session = SimpleNamespace(session_key="abc")
-    path, _, query = bodies.with_ticket(request, "import").partition("?")
+    path, _, query = bodies.ticket_url(request, "import").partition("?")
     mine = "csrftoken=x; sessionid=abc"
-    assert bodies.most_bytes(path, query, mine) > settings.GRAPH_FILE_MAX_BYTES
+    assert bodies.max_body_bytes(path, query, mine) > settings.GRAPH_FILE_MAX_BYTES
     for other in (
         (path, query, "sessionid=abd"),
         (path, query, ""),
@@ -147,4 +147,4 @@ def test_a_ticket_is_of_one_session_and_one_address(rf: RequestFactory) -> None:
         ("/selections/import", query, mine),
         ("/retune", query, mine),
     ):
-        assert bodies.most_bytes(*other) == bodies.SMALL, other
+        assert bodies.max_body_bytes(*other) == bodies.DEFAULT_LIMIT, other

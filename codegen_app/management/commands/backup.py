@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services.backups.taking import take
+from codegen_app.services.backups.create import create_backup
 from scheduler.errors import MachineError, UserError
 
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, folder: Path, **__: Any) -> None:
         """Say what is done, and what the storage had not."""
         try:
-            made = take(folder, self.stdout.write)
+            made = create_backup(folder, self.stdout.write)
         except (UserError, MachineError) as error:
             raise CommandError(str(error)) from None
         for digest in made.missing:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.models import Graph
 from codegen_app.services import bundles
-from codegen_app.services.bundles import Requested
+from codegen_app.services.bundles import BundleRequest
 from scheduler.errors import UserError
 
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             raise CommandError(f"there is no graph {options['graph']}")
         file: Path = options["file"]
         try:
-            requested = bundles.of_graph(graph, options["times"])
+            requested = bundles.graph_bundle(graph, options["times"])
             with file.open("xb") as out:
                 _write(requested, out, file)
         except UserError as error:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{graph} is packed in {file}")
 
 
-def _write(requested: Requested, out: IO[bytes], file: Path) -> None:
+def _write(requested: BundleRequest, out: IO[bytes], file: Path) -> None:
     """All of it, or no file."""
     try:
         bundles.write(requested, out)

@@ -20,11 +20,11 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from codegen_app import postgres, system_user
 from codegen_app.config.layout import LAYOUT
-from codegen_app.demo import identity, models, preparation
+from codegen_app.demo import models, preparation, privileges
 from codegen_app.demo.database import DatabaseServer
+from codegen_app.demo.maintenance import Maintenance
 from codegen_app.demo.processes import Supervisor
 from codegen_app.demo.programs import programs
-from codegen_app.demo.upkeep import Upkeep
 from codegen_app.services import work
 from scheduler import samples
 from scheduler.errors import MachineError, UserError
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         with (var / "demo.lock").open("a+") as lock:
             _hold(lock)
             preparation.check_port(host, port)
-            settings.ROOT_BECAUSE = identity.leave_root(var, self._print)
+            settings.ROOT_BECAUSE = privileges.leave_root(var, self._print)
             ours = postgres.cluster_for(var) if preparation.database_is_ours() else None
             self._database = DatabaseServer(ours, self._print)
             try:
@@ -111,22 +111,22 @@ class Command(BaseCommand):
 
     def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:
         preparation.remove_outdated(settings.VAR_DIR)
-        password = self._database.ask(preparation.prepare_application)
+        password = self._database.retry(preparation.prepare_application)
         self._stop.check()
         # Of a demo that was killed; nobody else works here.
-        self._database.ask(work.give_on_orphans)
+        self._database.retry(work.requeue_orphans)
         web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
         supervisor.start(web)
         url = f"http://{host}:{port}/"
         self._wait_for_pages(supervisor, url)
         self._print(f"Kiln serves at {url}")
         if os.geteuid() == 0:
-            self._print(system_user.running_as())
+            self._print(system_user.describe_user())
         if password is not None:
             self._print(f"sign in as {preparation.ADMIN} with the password {password} (shown once)")
         for program in workers:
             supervisor.start(program)
-        upkeep = Upkeep(
+        upkeep = Maintenance(
             supervisor, settings.VAR_DIR / "tmp", postgres.cluster_for(settings.VAR_DIR)
         )
         next_import_s = 0.0 if self._imports else None
@@ -137,7 +137,7 @@ class Command(BaseCommand):
                 done = self._import_models()
                 next_import_s = None if done else time.monotonic() + _IMPORT_AGAIN_S
             supervisor.watch(self._print)
-            upkeep.look(self._print)
+            upkeep.run_due(self._print)
             time.sleep(_LOOK_EVERY_S)
 
     def _import_models(self) -> bool:

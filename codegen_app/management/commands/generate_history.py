@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import generated
+from codegen_app.services import generated_history
 from scheduler.track.generated import REVISIONS
 from scheduler.track.generated_label import LABEL
 
-_MOST = 1_000
+_MAX_SERIES = 1_000
 
 
 class Command(BaseCommand):
@@ -24,16 +24,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """How many series, and which."""
-        parser.add_argument("--series", type=int, default=generated.SERIES)
+        parser.add_argument("--series", type=int, default=generated_history.SERIES)
         parser.add_argument("--seed", type=int, default=0, help="another one, another history")
 
     def handle(self, *, series: int, seed: int, **_: Any) -> None:
         """Store them, and say how many points that made."""
-        if not 1 <= series <= _MOST:
-            raise CommandError(f"--series {series}: 1 to {_MOST}")
+        if not 1 <= series <= _MAX_SERIES:
+            raise CommandError(f"--series {series}: 1 to {_MAX_SERIES}")
         if not 0 <= seed < 2**32:
             raise CommandError(f"--seed {seed}: 0 to {2**32 - 1}")
-        done = generated.store(series, seed)
+        done = generated_history.store(series, seed)
         if not done.points:
             self.stdout.write(f"the {LABEL} history is here already: nothing was added")
             return

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.models import RetentionPolicy
-from codegen_app.services import samples
+from codegen_app.services import rollup
 
 
 class Command(BaseCommand):
@@ -34,10 +34,10 @@ class Command(BaseCommand):
             if dry_run:
                 active = "" if row.active else " (it is not active)"
                 self.stdout.write(
-                    f"{row}: {samples.counted(row, samples.waiting(row))} would go{active}"
+                    f"{row}: {rollup.format_count(row, rollup.count_due(row))} would go{active}"
                 )
             elif row.active:
-                count = samples.roll_up(row)
-                self.stdout.write(f"{row}: {samples.counted(row, count)} gone")
+                count = rollup.roll_up(row)
+                self.stdout.write(f"{row}: {rollup.format_count(row, count)} gone")
             else:
                 self.stdout.write(f"{row}: not active, nothing is done")

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services import exchange
+from codegen_app.services import selection_io
 from scheduler.errors import UserError
 from scheduler.text import one_line
 
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             raise CommandError(f"{error.filename}: {error.strerror}") from None
 
     def _export(self, file: Path | None) -> None:
-        content = exchange.export()
+        content = selection_io.export()
         text = json.dumps(content, indent=1, ensure_ascii=False)
         if file is None:
             self.stdout.write(text)
@@ -54,7 +54,7 @@ class Command(BaseCommand):
         if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
             limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
             raise CommandError(f"{file} has more than {limit} MiB")
-        found = exchange.import_text(file.read_bytes(), None, why)
+        found = selection_io.import_text(file.read_bytes(), None, why)
         self.stdout.write(f"{found.new} choices are new, {found.known} served already")
         for line in found.left:
             self.stdout.write(f"left out: {one_line(line)}")

@@ -141,8 +141,8 @@ def _make_side(
     repositories = sorted({row.repository for row in rows})
     if len(repositories) > 1:
         raise UserError(
-            f"{parameter}: “{rows[0].name}” is in several repositories ({_name_list(repositories)}): "
-            "say which, as repository"
+            f"{parameter}: “{rows[0].name}” is in several repositories"
+            f" ({_name_list(repositories)}): say which, as repository"
         )
     moments = [row.at for row in rows if row.at]
     return ComparedSide(

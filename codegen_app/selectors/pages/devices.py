@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, F
 
-from codegen_app.config import fencing
+from codegen_app.config import sandbox
 from codegen_app.models import Environment, ResultImport
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
@@ -122,7 +122,7 @@ def devices() -> Devices:
     return Devices(
         workers=workers,
         fences=_sandbox_rows(workers),
-        uploads_disabled_reason=fencing.uploads_disabled_reason(settings.FENCE),
+        uploads_disabled_reason=sandbox.uploads_disabled_reason(settings.FENCE),
         environments=tuple(
             EnvironmentRow(
                 digest=row.digest,

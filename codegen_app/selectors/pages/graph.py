@@ -243,7 +243,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
     whose times are shown; without it, or where there is no such, it is the first."""
     rows = Graph.objects.defer("tensors").select_related("torch_comparison")
-    graph = rows.annotate(torch_here=Exists(Worker.with_torch())).get(pk=pk)
+    graph = rows.annotate(torch_here=Exists(Worker.alive_with_torch())).get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
     known = serving.node_buckets(
         TemplateNode.objects.filter(graph=graph)

@@ -13,7 +13,7 @@ from codegen_app.services.notifying import outbox
 
 
 @transaction.atomic
-def record(
+def record_event(
     alert: Alert,
     kind: EventKind,
     by: AbstractBaseUser | None = None,
@@ -37,16 +37,16 @@ def record(
         before=dict(before or {}),
         after=dict(after or {}),
     )
-    if kind in outbox.SENT:
-        outbox.enqueue(event, tuple(one.pk for one in _repeated(alert)))
+    if kind in outbox.SENT_EVENTS:
+        outbox.enqueue(event, tuple(one.pk for one in _originals(alert)))
     return event
 
 
-def _repeated(alert: Alert) -> Iterator[Alert]:
+def _originals(alert: Alert) -> Iterator[Alert]:
     """The alerts that it only repeats, the nearest first: links lead in no circle."""
     other = alert.downstream_of
     if other is None and alert.duplicate_of is not None and alert.duplicate_of.kind == alert.kind:
         other = alert.duplicate_of
     if other is not None:
         yield other
-        yield from _repeated(other)
+        yield from _originals(other)

@@ -12,11 +12,11 @@ from django.db import connection
 from django.db.models import Q
 
 from codegen_app.models import Alert, AlertKind, EventKind, Relation
-from codegen_app.services.alerting.events import record
+from codegen_app.services.alerting.events import record_event
 
 _Commit = tuple[str, str]
-_SAME = "the same commit"
-_FOLLOWS = "a model's time follows from that of its kernels"
+_SAME_COMMIT_NOTE = "the same commit"
+_DOWNSTREAM_NOTE = "a model's time follows from that of its kernels"
 
 # Series that somebody sends of a whole model (by the name of a graph here) moved at a point; those
 # of its own kernels on that device moved the same way since the point before.
@@ -47,7 +47,7 @@ ORDER BY 1, 2
 """
 
 
-def link(new: Sequence[Alert]) -> None:
+def link_new(new: Sequence[Alert]) -> None:
     """Link alerts that were just made, in the transaction that made them and holds all links.
 
     The same commit on another branch is a duplicate of what was raised first; what a commit made
@@ -59,12 +59,12 @@ def link(new: Sequence[Alert]) -> None:
     by_commit = _by_commit(new, at_hand)
     for alert in new:
         of = by_commit[_commit(alert)]
-        first = _first(of)
+        first = _primary(of)
         for other in of:
             if other.pk != first.pk and (alert in (other, first)):
-                _to(other, Relation.DUPLICATE, first, _SAME)
+                _link_to(other, Relation.DUPLICATE, first, _SAME_COMMIT_NOTE)
     for model, kernel in _downstream(new, at_hand):
-        _to(model, Relation.DOWNSTREAM, kernel, _FOLLOWS)
+        _link_to(model, Relation.DOWNSTREAM, kernel, _DOWNSTREAM_NOTE)
 
 
 def _commit(alert: Alert) -> _Commit:
@@ -85,7 +85,7 @@ def _by_commit(new: Iterable[Alert], at_hand: dict[int, Alert]) -> dict[_Commit,
     return result
 
 
-def _first(of: Sequence[Alert]) -> Alert:
+def _primary(of: Sequence[Alert]) -> Alert:
     """The one that the others of a commit belong to: the earliest regression, if there is one."""
     return min(of, key=lambda alert: (alert.kind != AlertKind.REGRESSION, alert.pk))
 
@@ -99,7 +99,7 @@ def _downstream(new: Iterable[Alert], at_hand: dict[int, Alert]) -> list[tuple[A
     return [(known[model], known[kernel]) for model, kernel in pairs]
 
 
-def _to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
+def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
     """Link to an alert, or to the one that it is linked to; nothing where a link is there already,
     where somebody decided on one, or where it would lead back."""
     root = other.duplicate_of or other.downstream_of or other
@@ -111,10 +111,10 @@ def _to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
     column = relation.value
     setattr(alert, column, root)
     alert.save(update_fields=[column, "changed_at"])
-    record(alert, EventKind.LINK, None, note, {column: None}, {column: root.pk})
+    record_event(alert, EventKind.LINK, None, note, {column: None}, {column: root.pk})
     for one in Alert.objects.filter(Q(duplicate_of=alert) | Q(downstream_of=alert)):
         held = Relation.DUPLICATE if one.duplicate_of_id == alert.pk else Relation.DOWNSTREAM
         setattr(one, held.value, root)
         one.save(update_fields=[held.value, "changed_at"])
         columns = {held.value: alert.pk}, {held.value: root.pk}
-        record(one, EventKind.LINK, None, note, *columns)
+        record_event(one, EventKind.LINK, None, note, *columns)

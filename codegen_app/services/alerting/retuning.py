@@ -12,7 +12,7 @@ from scheduler.errors import UserError
 from scheduler.tuning.budget import Budget
 
 BUDGET_S = 60.0
-MOST_RUNS = 10
+MAX_RUNS = 10
 
 
 @transaction.atomic
@@ -25,7 +25,7 @@ def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
         raise UserError("none of these series is measured here: there is nothing to tune")
     known = AlertRun.objects.filter(alert=alert, run__state__in=OPEN_STATES)
     running = {one.series_id: one.run for one in known.select_related("run")}
-    return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MOST_RUNS]]
+    return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MAX_RUNS]]
 
 
 def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:

@@ -25,22 +25,22 @@ from codegen_app.models import (
     EventKind,
     Relation,
 )
-from codegen_app.services.alerting.events import record
+from codegen_app.services.alerting.events import record_event
 from scheduler.errors import UserError
 
-MOST_AT_ONCE = 500
-LONGEST_NOTE = 2000
+MAX_ALERTS = 500
+MAX_NOTE_LENGTH = 2000
 UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
 _ATTRIBUTES = {
     "state": "state",
     "assignee": "assignee_id",
     **{one.value: f"{one.value}_id" for one in Relation},
 }
-_LINKS = 0x4B494C41  # the advisory lock of whoever links alerts: no two make a circle at once
+_LINKS_LOCK = 0x4B494C41  # the advisory lock of whoever links alerts: no two make a circle at once
 
 
 @dataclass(frozen=True)
-class Act:
+class TriageAction:
     """What a press did: ``alerts`` that it changed, and the key by which it is taken back (None
     where nothing changed)."""
 
@@ -52,55 +52,59 @@ class Act:
 @transaction.atomic
 def set_state(
     alerts: Collection[int], state: AlertState, by: AbstractBaseUser, note: str = ""
-) -> Act:
+) -> TriageAction:
     """Give alerts a state; those that have it stay as they are.
 
     Raises ``UserError`` for an alert that there is not, and where missing data of a series would
     be open twice.
     """
-    rows = _locked(alerts)
+    rows = _lock_alerts(alerts)
     changed = [row for row in rows if row.state != state]
     events = [_change(row, EventKind.STATE, by, {"state": state.value}, note) for row in changed]
-    return _act(events, f"{state.label} now", rows)
+    return _record_action(events, f"{state.label} now", rows)
 
 
 @transaction.atomic
-def assign(alerts: Collection[int], to: AbstractBaseUser | None, by: AbstractBaseUser) -> Act:
+def assign(
+    alerts: Collection[int], to: AbstractBaseUser | None, by: AbstractBaseUser
+) -> TriageAction:
     """Let somebody look after alerts, or nobody.
 
     Raises ``UserError`` for somebody who may not triage.
     """
     if isinstance(to, User) and not to.has_perm(permissions.TRIAGE):
         raise UserError(f"{to.get_username()} may not triage alerts: choose somebody who may")
-    rows = _locked(alerts)
+    rows = _lock_alerts(alerts)
     key = to.pk if to is not None else None
     changed = [row for row in rows if row.assignee_id != key]
     events = [_change(row, EventKind.ASSIGNEE, by, {"assignee": key}) for row in changed]
     whose = f"assigned to {to.get_username()}" if to is not None else "assigned to nobody"
-    return _act(events, whose, rows)
+    return _record_action(events, whose, rows)
 
 
 @transaction.atomic
-def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> Act:
+def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> TriageAction:
     """Add a note to alerts. Raises ``UserError`` for one without text, or of too much."""
     text = text.strip()
     if not text:
         raise UserError("note: write what there is to say")
-    if len(text) > LONGEST_NOTE:
-        raise UserError(f"note: at most {LONGEST_NOTE} characters, these are {len(text)}")
-    rows = _locked(alerts)
-    events = [record(row, EventKind.NOTE, by, text) for row in rows]
-    return _act(events, "noted", rows)
+    if len(text) > MAX_NOTE_LENGTH:
+        raise UserError(f"note: at most {MAX_NOTE_LENGTH} characters, these are {len(text)}")
+    rows = _lock_alerts(alerts)
+    events = [record_event(row, EventKind.NOTE, by, text) for row in rows]
+    return _record_action(events, "noted", rows)
 
 
 @transaction.atomic
-def link(alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseUser) -> Act:
+def link(
+    alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseUser
+) -> TriageAction:
     """Say that alerts are duplicates of another, or downstream of it; it is shown with them.
 
     Raises ``UserError`` where that alert is not there, is one of them, or is itself linked to one.
     """
     lock_links()
-    rows = _locked([*alerts, to])
+    rows = _lock_alerts([*alerts, to])
     folded = [row for row in rows if row.pk != to]
     if to in alerts or not folded:
         raise UserError(f"alert {to}: an alert is not linked to itself")
@@ -108,22 +112,22 @@ def link(alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseU
     columns = {one.value: to if one == relation else None for one in Relation}
     changed = [row for row in folded if _columns(row, columns) != columns]
     events = [_change(row, EventKind.LINK, by, columns) for row in changed]
-    return _act(events, f"{relation.label} alert {to}", folded)
+    return _record_action(events, f"{relation.label} alert {to}", folded)
 
 
 @transaction.atomic
-def unlink(alerts: Collection[int], by: AbstractBaseUser) -> Act:
+def unlink(alerts: Collection[int], by: AbstractBaseUser) -> TriageAction:
     """Let alerts stand by themselves."""
     lock_links()
-    rows = _locked(alerts)
+    rows = _lock_alerts(alerts)
     columns: dict[str, Any] = {one.value: None for one in Relation}
     changed = [row for row in rows if _columns(row, columns) != columns]
     events = [_change(row, EventKind.LINK, by, columns) for row in changed]
-    return _act(events, "linked to none", rows)
+    return _record_action(events, "linked to none", rows)
 
 
 @transaction.atomic
-def undo(key: uuid.UUID, by: AbstractBaseUser) -> Act:
+def undo(key: uuid.UUID, by: AbstractBaseUser) -> TriageAction:
     """Take an act back, whole.
 
     Raises ``UserError`` where there is no such act, it was taken back, or something that it changed
@@ -133,7 +137,7 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> Act:
     events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
     if not events:
         raise UserError("there is nothing to take back")
-    rows = {row.pk: row for row in _locked({event.alert_id for event in events})}
+    rows = {row.pk: row for row in _lock_alerts({event.alert_id for event in events})}
     if AlertEvent.objects.filter(undoes__in=events).exists():
         raise UserError("that was taken back already")
     for event in events:
@@ -145,7 +149,9 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> Act:
         made.append(_change(row, EventKind.UNDO, by, event.before))
         made[-1].undoes = event
         made[-1].save(update_fields=["undoes"])
-    return Act(None, tuple(rows), f"Taken back: {_which(rows)}{summary_of(events[0])}.")
+    return TriageAction(
+        None, tuple(rows), f"Taken back: {_alert_prefix(rows)}{summary_of(events[0])}."
+    )
 
 
 def summary_of(event: AlertEvent) -> str:
@@ -161,13 +167,13 @@ def summary_of(event: AlertEvent) -> str:
     return next((f"{one.label} alert {pk}" for one, pk in to.items()), "linked to none")
 
 
-def _locked(alerts: Collection[int]) -> list[Alert]:
+def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
     """The rows, locked in one order: two who triage the same wait for each other."""
     keys = sorted(set(alerts))
     if not keys:
         raise UserError("no alert is chosen: tick one, or select it with j and k")
-    if len(keys) > MOST_AT_ONCE:
-        raise UserError(f"{len(keys)} alerts are chosen: at most {MOST_AT_ONCE} at once")
+    if len(keys) > MAX_ALERTS:
+        raise UserError(f"{len(keys)} alerts are chosen: at most {MAX_ALERTS} at once")
     rows = list(Alert.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
     if missing := sorted(set(keys) - {row.pk for row in rows}):
         raise UserError(f"alert {missing[0]}: there is none")
@@ -185,11 +191,11 @@ def _change(
         with transaction.atomic():
             row.save(update_fields=[*columns, "changed_at"])
     except IntegrityError:
-        raise UserError(_why_not(row)) from None
-    return record(row, kind, by, note, before, columns)
+        raise UserError(_conflict_reason(row)) from None
+    return record_event(row, kind, by, note, before, columns)
 
 
-def _why_not(row: Alert) -> str:
+def _conflict_reason(row: Alert) -> str:
     if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
         return f"alert {row.pk}: missing data of this series has another open alert already"
     return f"alert {row.pk}: what it would refer to is not there any more"
@@ -214,17 +220,17 @@ def _check_unchanged(event: AlertEvent, row: Alert) -> None:
         raise UserError(f"nothing was taken back: alert {row.pk} was changed since")
 
 
-def _act(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> Act:
+def _record_action(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> TriageAction:
     """One key for what a press did."""
     if not events:
-        return Act(None, (), f"{_which(row.pk for row in rows)}{what} already.")
+        return TriageAction(None, (), f"{_alert_prefix(row.pk for row in rows)}{what} already.")
     key = uuid.uuid4()
     AlertEvent.objects.filter(pk__in=[event.pk for event in events]).update(act=key)
     alerts = tuple(event.alert_id for event in events)
-    return Act(key, alerts, f"{_which(alerts)}{what}.")
+    return TriageAction(key, alerts, f"{_alert_prefix(alerts)}{what}.")
 
 
-def _which(alerts: Iterable[int]) -> str:
+def _alert_prefix(alerts: Iterable[int]) -> str:
     keys = tuple(alerts)
     return f"alert {keys[0]}: " if len(keys) == 1 else f"{len(keys)} alerts: "
 
@@ -232,7 +238,7 @@ def _which(alerts: Iterable[int]) -> str:
 def lock_links() -> None:
     """Hold all links until the transaction is over; before any alert is locked."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS_LOCK])
 
 
 def _check_no_circle(event: AlertEvent) -> None:
@@ -243,12 +249,12 @@ def _check_no_circle(event: AlertEvent) -> None:
 
 def _check_circle(to: int, alerts: Collection[int]) -> None:
     """Raise ``UserError`` where alerts cannot be linked to one, which is linked to them."""
-    above = _above(to)
+    above = _linked_to(to)
     if circle := next((pk for pk in alerts if pk in above), None):
         raise UserError(f"alert {to} is itself linked to alert {circle}: take that link back first")
 
 
-def _above(alert: int) -> set[int]:
+def _linked_to(alert: int) -> set[int]:
     """The alerts that one is linked to, through others too."""
     table = Alert._meta.db_table
     with connection.cursor() as cursor:

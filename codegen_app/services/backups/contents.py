@@ -49,18 +49,18 @@ def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
             yield found.group(0), found.group(1), file
 
 
-def write(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Say that the folder holds a whole backup."""
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
     write_atomic(folder / _MANIFEST, text.encode())
 
 
-def unmark(folder: Path) -> None:
+def remove_manifest(folder: Path) -> None:
     """From now on the folder holds no whole backup."""
     (folder / _MANIFEST).unlink(missing_ok=True)
 
 
-def read(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """What the folder holds; ``UserError`` where that is no whole backup of this format."""
     file = folder / _MANIFEST
     try:

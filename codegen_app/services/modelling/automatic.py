@@ -29,7 +29,7 @@ KINDS = (
 _PRIORITY = -10  # after what somebody asked for
 
 
-def of_build(build: Build) -> None:
+def model_default(build: Build) -> None:
     """Of a build that is done, where its kernel is a node's default; in its transaction."""
     if not _is_modelled(build.target) or build.flags != list(DEFAULT_FLAGS.values):
         return
@@ -40,10 +40,10 @@ def of_build(build: Build) -> None:
         if use.template_node.problem is not None:
             symbols = use.template_node.problem.symbols
             sizes = {name: symbol["hint"] for name, symbol in symbols.items()}
-            _ask(build, use, targets.boards(build.target)[0].name, sizes)
+            _request(build, use, targets.boards(build.target)[0].name, sizes)
 
 
-def of_selection(selection: Selection) -> None:
+def model_selected(selection: Selection) -> None:
     """Of a kernel that a run selected, on the board and at the sizes at which it was measured; in
     its transaction."""
     result = selection.result
@@ -56,10 +56,10 @@ def of_selection(selection: Selection) -> None:
     ).first()
     build = result.build
     if use is not None and build.state == State.DONE and build.listing_id is not None:
-        _ask(build, use, board.name, _used(selection.problem, selection.bindings))
+        _request(build, use, board.name, _used_bindings(selection.problem, selection.bindings))
 
 
-def _used(problem: Problem, bindings: Mapping[str, int]) -> dict[str, int]:
+def _used_bindings(problem: Problem, bindings: Mapping[str, int]) -> dict[str, int]:
     symbols: Mapping[str, Any] = problem.symbols
     return {name: bindings.get(name, symbols[name]["hint"]) for name in sorted(symbols)}
 
@@ -68,7 +68,7 @@ def _is_modelled(target: str) -> bool:
     return bool(settings.MODEL_AUTOMATICALLY) and target in TARGETS
 
 
-def _ask(build: Build, use: KernelUse, board: str, sizes: Mapping[str, int]) -> None:
+def _request(build: Build, use: KernelUse, board: str, sizes: Mapping[str, int]) -> None:
     _, is_new = Modelling.objects.get_or_create(
         build=build,
         board=board,

@@ -23,7 +23,7 @@ from scheduler.errors import UserError
 
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
-LONGEST = 2000
+MAX_LENGTH = 2000
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ip_network("64:ff9b::/96")
 # What ``is_global`` counts as public, in whole or in part, or does in some versions of Python: of
@@ -59,8 +59,8 @@ class Address:
 
 def parse(url: str) -> Address:
     """The parts of an ``http`` or ``https`` address; raises ``UserError``."""
-    if len(url) > LONGEST:
-        raise UserError(f"an address has at most {LONGEST} characters")
+    if len(url) > MAX_LENGTH:
+        raise UserError(f"an address has at most {MAX_LENGTH} characters")
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise UserError("an address has no spaces, backslashes or letters beyond ASCII")
     try:
@@ -98,13 +98,13 @@ def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddres
 
 def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
     """Whether webhooks may reach it: a public address, or one in a network that was allowed."""
-    reached = _reached(address)
+    reached = _embedded_ipv4(address)
     return _is_public(reached) or any(
         one in network for one in (address, reached) for network in allowed
     )
 
 
-def _reached(address: IpAddress) -> IpAddress:
+def _embedded_ipv4(address: IpAddress) -> IpAddress:
     """The IPv4 address that an IPv6 address is only another way of writing; else itself."""
     if isinstance(address, IPv4Address):
         return address

@@ -7,10 +7,10 @@ from enum import Enum
 
 from scheduler.text import one_line
 
-_LONGEST_ERROR = 500
+_MAX_ERROR_LENGTH = 500
 
 
-class Came(Enum):
+class Outcome(Enum):
     """A temporary failure is tried again, a permanent one is not."""
 
     THROUGH = "through"
@@ -23,28 +23,28 @@ class Attempt:
     """``error`` is one line, "" where nothing is to be said; ``status`` is HTTP's; the receiver
     asked not to be tried again within ``retry_after_s`` seconds."""
 
-    came: Came
+    outcome: Outcome
     error: str = ""
     status: int | None = None
     retry_after_s: float = 0.0
 
     @classmethod
-    def through(cls, status: int | None = None, note: str = "") -> Attempt:
+    def delivered(cls, status: int | None = None, note: str = "") -> Attempt:
         """It arrived."""
-        return cls(Came.THROUGH, _line(note), status)
+        return cls(Outcome.THROUGH, _line(note), status)
 
     @classmethod
     def temporary(
         cls, error: str, status: int | None = None, retry_after_s: float = 0.0
     ) -> Attempt:
         """It may arrive later."""
-        return cls(Came.TEMPORARY, _line(error), status, retry_after_s)
+        return cls(Outcome.TEMPORARY, _line(error), status, retry_after_s)
 
     @classmethod
     def permanent(cls, error: str, status: int | None = None) -> Attempt:
         """It will not arrive until somebody changes something."""
-        return cls(Came.PERMANENT, _line(error), status)
+        return cls(Outcome.PERMANENT, _line(error), status)
 
 
 def _line(text: str) -> str:
-    return one_line(text, _LONGEST_ERROR)
+    return one_line(text, _MAX_ERROR_LENGTH)

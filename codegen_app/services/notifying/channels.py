@@ -16,11 +16,11 @@ from codegen_app.services import audit, queue
 from codegen_app.services.notifying import signing
 from scheduler.errors import UserError
 
-_OPEN = {"state": DeliveryState.PENDING}
-_NEW_TESTS = 3  # that wait at once, for each channel
+_RESET_FIELDS = {"state": DeliveryState.PENDING}
+_MAX_OPEN_TESTS = 3  # that wait at once, for each channel
 
 
-def add(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
+def add_channel(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
     """A new channel; raises ``UserError`` for a name that another has."""
     row = Channel(created_by_id=actor.pk, **fields)
     if row.kind == ChannelKind.WEBHOOK:
@@ -29,7 +29,7 @@ def add(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
     return row
 
 
-def change(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> None:
+def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> None:
     """Change what is given; raises ``UserError`` for a name that another has."""
     different = [name for name, value in fields.items() if getattr(row, name) != value]
     if not different:
@@ -40,13 +40,13 @@ def change(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> 
 
 
 @transaction.atomic
-def switch(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
+def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
     """Switch a channel on or off; what waits for one that is switched off is not sent any more.
     False where it was so already."""
     if not Channel.objects.filter(pk=row.pk, active=not on).update(active=on):
         return False
     if not on:
-        row.deliveries.filter(**_OPEN).update(
+        row.deliveries.filter(**_RESET_FIELDS).update(
             state=DeliveryState.FAILED, error="the channel was switched off", ended_at=Now()
         )
     audit.record(actor, f"switch channel {'on' if on else 'off'}", row)
@@ -69,8 +69,8 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
     Channel.objects.select_for_update().get(pk=row.pk)
     if not row.active:
         raise UserError(f"{row} is switched off: switch it on to test it")
-    if row.deliveries.filter(event=None, **_OPEN).count() >= _NEW_TESTS:
-        raise UserError(f"{_NEW_TESTS} tests of {row} wait already: see what becomes of them")
+    if row.deliveries.filter(event=None, **_RESET_FIELDS).count() >= _MAX_OPEN_TESTS:
+        raise UserError(f"{_MAX_OPEN_TESTS} tests of {row} wait already: see what becomes of them")
     made = Delivery.objects.create(channel=row, key=uuid.uuid4(), next_at=timezone.now())
     audit.record(actor, "test channel", row)
     queue.notify(queue.Kind.NOTIFY)
@@ -78,7 +78,7 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
 
 
 @transaction.atomic
-def send_again(actor: AbstractBaseUser, row: Delivery) -> bool:
+def retry(actor: AbstractBaseUser, row: Delivery) -> bool:
     """One more attempt, at once, of what failed or waits; False where it was delivered."""
     open_ones = Delivery.objects.filter(pk=row.pk).exclude(state=DeliveryState.DELIVERED)
     if not open_ones.update(state=DeliveryState.PENDING, next_at=Now(), ended_at=None):

@@ -14,12 +14,12 @@ from django.db.models import F
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
-from codegen_app.addresses import absolute
+from codegen_app.addresses import absolute_url
 from codegen_app.models import Alert, AlertKind, Change, Delivery, Revision, Series
 
 FORMAT = 1
 TEST = "test"
-MOST_SERIES = 50
+MAX_SERIES = 50
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Message:
         return json.dumps(asdict(self), default=_moment, ensure_ascii=False).encode()
 
 
-def make(delivery: Delivery) -> Message:
+def build_message(delivery: Delivery) -> Message:
     """What is sent of a delivery, whose channel, event, alert and revision are read with it;
     1 query more."""
     event = delivery.event
@@ -170,7 +170,7 @@ def _series(alert: Alert) -> tuple[SeriesNote, ...]:
         .select_related("series", "revision", "previous", "datum")
         .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")
     )
-    return tuple(_one_series(one.series, _change(one)) for one in changes[:MOST_SERIES])
+    return tuple(_one_series(one.series, _change(one)) for one in changes[:MAX_SERIES])
 
 
 def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
@@ -185,7 +185,7 @@ def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
         better=series.better,
         is_generated=series.is_generated,
         last_point_at=series.last_at,
-        url=absolute(f"/series/{series.pk}"),
+        url=absolute_url(f"/series/{series.pk}"),
         change=change,
     )
 
@@ -205,12 +205,12 @@ def _change(change: Change) -> ChangeNote:
         source=change.datum.source,
         before_revision=change.previous.name if change.previous else "",
         after_revision=change.revision.name,
-        url=absolute(f"/changes/{change.pk}"),
+        url=absolute_url(f"/changes/{change.pk}"),
     )
 
 
 def _alert_url(pk: int | None) -> str:
-    return absolute(f"/alerts/{pk}") if pk is not None else ""
+    return absolute_url(f"/alerts/{pk}") if pk is not None else ""
 
 
 def _moment(value: object) -> str:

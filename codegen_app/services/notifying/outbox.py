@@ -10,10 +10,10 @@ from codegen_app.models import AlertEvent, EventKind
 from codegen_app.services import queue
 
 #: What Kiln found is sent; what people do on the site is seen there, and in the feed.
-SENT = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
+SENT_EVENTS = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
 # Whether a channel asks for words of a series of an alert: of its changes, or without new points.
-_ASKS = """
+_CHANNEL_MATCHES = """
     (channel.search = '' OR EXISTS (
         SELECT 1 FROM codegen_app_series AS series
         WHERE series.id IN (
@@ -47,11 +47,11 @@ SELECT channel.id, %(event)s, gen_random_uuid(), 'pending', 0, statement_timesta
 FROM codegen_app_channel AS channel JOIN codegen_app_alert AS alert ON alert.id = %(alert)s
 WHERE channel.active AND alert.kind = ANY(channel.alerts)
     AND channel.id NOT IN (SELECT channel_id FROM untold)
-    AND {_ASKS.format(alert="alert")}
+    AND {_CHANNEL_MATCHES.format(alert="alert")}
     AND NOT EXISTS (
         SELECT 1 FROM codegen_app_alert AS repeated
         WHERE repeated.id = ANY(%(repeats)s) AND repeated.kind = ANY(channel.alerts)
-            AND {_ASKS.format(alert="repeated")}
+            AND {_CHANNEL_MATCHES.format(alert="repeated")}
     )
     AND NOT EXISTS (
         SELECT 1 FROM codegen_app_alert AS beside
@@ -73,7 +73,7 @@ def enqueue(event: AlertEvent, repeats: Sequence[int] = ()) -> int:
     have to be written before, since a channel may ask for words of their series. ``repeats`` are
     the alerts that it only repeats, the nearest first: who asks for one of these is not told again.
     """
-    if event.kind not in SENT:
+    if event.kind not in SENT_EVENTS:
         return 0
     parameters: dict[str, int | list[int] | None] = {
         "event": event.pk,

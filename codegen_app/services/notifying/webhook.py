@@ -18,13 +18,13 @@ from codegen_app.services.notifying.addresses import Address, IpAddress, IpNetwo
 from codegen_app.services.notifying.attempt import Attempt
 from scheduler.errors import UserError
 
-WITHIN_S = 10.0
+TIMEOUT_S = 10.0
 _CONNECT_S = 5.0  # to each of the host's addresses
 _READ_BYTES = 64 * 1024  # of an answer, which nobody looks at
-_AGAIN = frozenset({408, 425, 429})
+_RETRYABLE = frozenset({408, 425, 429})
 
 
-class _TooSlowError(Exception):
+class _DeadlineError(Exception):
     """The time is over."""
 
 
@@ -33,21 +33,21 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
     allowed: Sequence[IpNetwork],
-    within_s: float = WITHIN_S,
+    within_s: float = TIMEOUT_S,
 ) -> Attempt:
     """Send it once. What the receiver answers is counted by its status alone and shown to nobody:
     a page that showed it would read other servers for whoever may add a channel."""
     end = time.monotonic() + within_s
     try:
         to = addresses.parse(url)
-        found = _resolved(to, allowed, end)
-        connection, guard = _connected(to, found, end)
-        with guard, _ended_at(guard, end):
-            return _exchanged(connection, to, body, headers, end)
+        found = _resolve(to, allowed, end)
+        connection, guard = _connect(to, found, end)
+        with guard, _enforce_deadline(guard, end):
+            return _exchange(connection, to, body, headers, end)
     except (UserError, addresses.NotAllowedError) as error:
         return Attempt.permanent(str(error))
-    except (_TooSlowError, OSError, http.client.HTTPException) as error:
-        if isinstance(error, _TooSlowError | TimeoutError) or time.monotonic() >= end:
+    except (_DeadlineError, OSError, http.client.HTTPException) as error:
+        if isinstance(error, _DeadlineError | TimeoutError) or time.monotonic() >= end:
             return Attempt.temporary(f"no answer within {within_s:g} s")
         return Attempt.temporary(_failure(to, error))
 
@@ -63,7 +63,7 @@ def _failure(to: Address, error: Exception) -> str:
     return f"no connection to {to.host}:{to.port}: {getattr(error, 'strerror', '') or error}"
 
 
-def _resolved(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAddress]:
+def _resolve(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAddress]:
     """Its addresses. The system's resolver knows no limit of time: it is asked in a thread."""
     answers: SimpleQueue[list[IpAddress] | Exception] = SimpleQueue()
 
@@ -75,9 +75,9 @@ def _resolved(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpA
 
     threading.Thread(target=ask, name="resolver", daemon=True).start()
     try:
-        answer = answers.get(timeout=_left(end))
+        answer = answers.get(timeout=_remaining_s(end))
     except Empty:
-        raise _TooSlowError from None
+        raise _DeadlineError from None
     if isinstance(answer, UnicodeError):
         raise UserError(f"{to.host!r} is no name of a host")
     if isinstance(answer, Exception):
@@ -85,7 +85,7 @@ def _resolved(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpA
     return answer
 
 
-def _connected(
+def _connect(
     to: Address, found: Sequence[IpAddress], end: float
 ) -> tuple[http.client.HTTPConnection, socket.socket]:
     """A connection to the first of the addresses that takes one, and a second handle of its socket,
@@ -93,28 +93,28 @@ def _connected(
     failure: OSError = OSError("it has no address")
     for address in found:
         try:
-            timeout = min(_CONNECT_S, _left(end))
+            timeout = min(_CONNECT_S, _remaining_s(end))
             plain = socket.create_connection((str(address), to.port), timeout)
         except OSError as error:
             failure = error
             continue
-        return _over(plain, to, end)
+        return _open_http(plain, to, end)
     raise failure
 
 
-def _over(
+def _open_http(
     plain: socket.socket, to: Address, end: float
 ) -> tuple[http.client.HTTPConnection, socket.socket]:
     guard = plain.dup()
     try:
-        plain.settimeout(_left(end))
+        plain.settimeout(_remaining_s(end))
         if to.scheme == "http":
             connection = http.client.HTTPConnection(to.host, to.port)
             connection.sock = plain
         else:
             context = ssl.create_default_context()
             connection = http.client.HTTPSConnection(to.host, to.port, context=context)
-            with _ended_at(guard, end):
+            with _enforce_deadline(guard, end):
                 connection.sock = context.wrap_socket(plain, server_hostname=to.host)
     except BaseException:
         plain.close()
@@ -124,7 +124,7 @@ def _over(
 
 
 @contextmanager
-def _ended_at(guard: socket.socket, end: float) -> Iterator[None]:
+def _enforce_deadline(guard: socket.socket, end: float) -> Iterator[None]:
     """End the connection when the time is over: an answer that drips keeps within every limit of a
     single read."""
 
@@ -132,7 +132,7 @@ def _ended_at(guard: socket.socket, end: float) -> Iterator[None]:
         with suppress(OSError):  # it is over already
             guard.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(_left(end), shut)
+    timer = threading.Timer(_remaining_s(end), shut)
     timer.daemon = True
     timer.start()
     try:
@@ -142,7 +142,7 @@ def _ended_at(guard: socket.socket, end: float) -> Iterator[None]:
         timer.join()
 
 
-def _exchanged(
+def _exchange(
     connection: http.client.HTTPConnection,
     to: Address,
     body: bytes,
@@ -152,8 +152,8 @@ def _exchanged(
     try:
         connection.request("POST", to.target, body, {**headers, "Connection": "close"})
         answer = connection.getresponse()
-        _left(end)  # headers that were cut off look like all of them
-        attempt = _of_status(answer)
+        _remaining_s(end)  # headers that were cut off look like all of them
+        attempt = _status_attempt(answer)
         with suppress(OSError, http.client.HTTPException):  # the status is what counts
             answer.read(_READ_BYTES)
     finally:
@@ -161,13 +161,13 @@ def _exchanged(
     return attempt
 
 
-def _of_status(answer: http.client.HTTPResponse) -> Attempt:
+def _status_attempt(answer: http.client.HTTPResponse) -> Attempt:
     status = answer.status
     if 200 <= status < 300:
-        return Attempt.through(status)
+        return Attempt.delivered(status)
     if 300 <= status < 400:
         return Attempt.permanent(f"HTTP {status}: redirects are not followed", status)
-    if status in _AGAIN or status >= 500:
+    if status in _RETRYABLE or status >= 500:
         wait = _retry_after_s(answer.getheader("Retry-After", ""))
         return Attempt.temporary(f"HTTP {status}", status, wait)
     return Attempt.permanent(f"HTTP {status}", status)
@@ -186,8 +186,8 @@ def _retry_after_s(text: str) -> float:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _left(end: float) -> float:
+def _remaining_s(end: float) -> float:
     left = end - time.monotonic()
     if left <= 0:
-        raise _TooSlowError
+        raise _DeadlineError
     return left

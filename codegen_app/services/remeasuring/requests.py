@@ -1,23 +1,162 @@
-"""Requests of the senders, answered by what arrives."""
+"""Asking for measurements from an alert: of our own series a worker repeats the builds that are
+kept, of others' their senders are asked for the revisions."""
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
 from django.db.models.functions import Now
 
-from codegen_app.models import Batch, Datum, MeasurementRequest
+from codegen_app.models import (
+    OPEN_STATES,
+    Alert,
+    Change,
+    Datum,
+    MeasurementRequest,
+    RemeasuredPoint,
+    Remeasurement,
+    Revision,
+    Series,
+    State,
+)
+from codegen_app.selectors.remeasurable import (
+    MAX_SERIES,
+    blocked_reason,
+    changes_of,
+    device_models,
+    points_between,
+    side_points,
+)
+from codegen_app.services import audit, queue, work
+from scheduler.errors import UserError
+
+MAX_REVISIONS = 50
+_PRIORITY = 50
 
 
-def answer(batch: Batch) -> int:
-    """Close the requests that a batch answers, by a point of the series at the revision that was
-    measured after they were asked; how many. Part of the transaction that stores the batch."""
-    waiting = MeasurementRequest.objects.filter(answered_at__isnull=True, withdrawn_at__isnull=True)
-    if not waiting.exists():
-        return 0
-    sent = Datum.objects.filter(
-        batch=batch,
-        series=OuterRef("series"),
-        revision=OuterRef("revision"),
-        measured_at__gte=OuterRef("created_at"),
+@dataclass(frozen=True)
+class SeriesAnswer:
+    """What becomes of one series: work here, revisions that its senders are asked for, or the
+    ``reason`` why neither can be."""
+
+    series: Series
+    remeasurement: Remeasurement | None = None
+    requests: int = 0
+    reason: str = ""
+
+
+@transaction.atomic
+def request_remeasurement(alert: Alert, actor: AbstractBaseUser | None) -> list[SeriesAnswer]:
+    """Ask for measurements of every series of the alert; what is open already is not asked again.
+
+    Raises ``UserError`` where nothing of it can be measured, with the reasons.
+    """
+    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    answers = [_request_change(alert, change, actor) for change in changes_of(alert)[:MAX_SERIES]]
+    if alert.series is not None:
+        answers.append(_request_missing(alert, alert.series, actor))
+    if all(answer.reason for answer in answers):
+        reasons = dict.fromkeys(answer.reason for answer in answers)
+        raise UserError("; ".join(reasons) or "this alert has no change any more")
+    audit.record(actor, "measure again", alert)
+    return answers
+
+
+def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) -> SeriesAnswer:
+    series = change.series
+    if series.is_generated:
+        return SeriesAnswer(series, reason="a generated series has nothing that could be measured")
+    if series.own_problem_id is None:
+        revisions = _revisions(change)
+        return SeriesAnswer(series, requests=_request_revisions(alert, series, revisions, actor))
+    known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
+    if known is not None:
+        return SeriesAnswer(series, known)
+    points = side_points(change)
+    later = [point.at >= change.at for point in points]
+    reason = blocked_reason(series, not all(later), any(later), device_models())
+    if reason:
+        return SeriesAnswer(series, reason=reason)
+    row = Remeasurement.objects.create(
+        alert=alert,
+        series=series,
+        boundary=change.at,
+        priority=_PRIORITY,
+        requested_by_id=audit.actor_id(actor),
     )
-    return waiting.filter(Exists(sent)).update(answered_at=Now())
+    RemeasuredPoint.objects.bulk_create(
+        RemeasuredPoint(remeasurement=row, original=point)
+        for point in (*points, *points_between(change))
+    )
+    queue.notify(queue.Kind.MEASURE, target=series.target)
+    return SeriesAnswer(series, row)
+
+
+def _revisions(change: Change) -> list[Revision]:
+    """The revisions of both sides, and those of the same source between them."""
+    found = [change.revision] + ([change.previous] if change.previous else [])
+    first = change.previous.at if change.previous else None
+    last = change.revision.at
+    if first is not None and last is not None:
+        between = Revision.objects.filter(
+            repository=change.revision.repository,
+            branch=change.revision.branch,
+            at__gt=first,
+            at__lt=last,
+        )
+        found += between.order_by("at")[:MAX_REVISIONS]
+    return sorted(found, key=lambda row: row.pk)
+
+
+def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:
+    """Of a series whose points stopped coming: the revisions since its last point."""
+    if series.is_generated or series.own_problem_id is not None:
+        what = "generated" if series.is_generated else "measured by tuning runs here: retune"
+        return SeriesAnswer(series, reason=f"the series is {what}")
+    last = Datum.objects.filter(series=series).order_by("-at", "-id").first()
+    if last is None:
+        return SeriesAnswer(series, reason="the series has no point")
+    later = Revision.objects.filter(
+        repository=last.revision.repository, branch=last.revision.branch, at__gt=last.at
+    )
+    found = list(later.order_by("-at")[:MAX_REVISIONS]) or [last.revision]
+    return SeriesAnswer(series, requests=_request_revisions(alert, series, found, actor))
+
+
+def _request_revisions(
+    alert: Alert, series: Series, revisions: Iterable[Revision], actor: AbstractBaseUser | None
+) -> int:
+    """Ask the senders for these; how many they are asked for."""
+    rows = [
+        MeasurementRequest(
+            alert=alert, series=series, revision=one, requested_by_id=audit.actor_id(actor)
+        )
+        for one in revisions
+    ]
+    MeasurementRequest.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows)
+
+
+@transaction.atomic
+def cancel(row: Remeasurement, actor: AbstractBaseUser) -> bool:
+    """Stop it; False where it was over already."""
+    left = Remeasurement.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+@transaction.atomic
+def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
+    """Ask the senders no more for what this alert asked them; how many requests were open."""
+    left = MeasurementRequest.objects.filter(
+        alert=alert, answered_at__isnull=True, withdrawn_at__isnull=True
+    )
+    count = left.update(withdrawn_at=Now())
+    if count:
+        audit.record(actor, "withdraw requests", alert)
+    return count

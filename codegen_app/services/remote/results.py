@@ -17,10 +17,10 @@ from codegen_app.models import (
     TuningTask,
     Worker,
 )
-from codegen_app.services import measuring, modelled, searching, work
+from codegen_app.services import measurement_tasks, modelled_tuning, tuning_search, work
 from codegen_app.services.faults import Fault
-from codegen_app.services.remote import leasing, repeating
-from codegen_app.services.remote.leasing import OverError
+from codegen_app.services.remote import leases, replay
+from codegen_app.services.remote.leases import LeaseOverError
 from scheduler.agent.protocol import Directive, FinalResult, GiveUp, Reply, Result, Samples
 from scheduler.benchmark.measurement import Measurement
 from scheduler.errors import MachineError, Rejected, Stage, UserError
@@ -45,73 +45,75 @@ def progress(
     Raises ``UserError`` for a kernel or a device that is none of the task's, and records none of
     the message's then.
     """
-    lease = leasing.find(worker, key)
+    lease = leases.find(worker, key)
     if lease.ended_at is not None or lease.work.claim != lease.claim:
-        return Reply(Directive.STOP, leasing.over(lease))
+        return Reply(Directive.STOP, leases.expire(lease))
     try:
         with transaction.atomic():
             if lease.task is None:
-                _note_again(lease, list(results), samples)
+                _record_remeasurement(lease, list(results), samples)
             else:
                 _record(lease, device, list(results), spent_s)
-    except OverError:
-        return Reply(Directive.STOP, leasing.over(leasing.find(worker, key)))
-    return Reply(*leasing.say(worker))
+    except LeaseOverError:
+        return Reply(Directive.STOP, leases.expire(leases.find(worker, key)))
+    return Reply(*leases.current_control(worker))
 
 
-def _note_again(lease: RemoteLease, results: list[Result], samples: tuple[int, int]) -> None:
+def _record_remeasurement(
+    lease: RemoteLease, results: list[Result], samples: tuple[int, int]
+) -> None:
     if results:
         raise UserError("results: what is measured again is sent at its end")
     if not work.extend(lease.work, samples=samples[0], samples_due=samples[1]):
-        raise OverError
+        raise LeaseOverError
 
 
-def is_again(worker: Worker, key: str) -> bool:
-    """Whether a lease is on builds to be measured again. Raises ``OverError``."""
-    return leasing.find(worker, key).task is None
+def is_remeasurement(worker: Worker, key: str) -> bool:
+    """Whether a lease is on builds to be measured again. Raises ``LeaseOverError``."""
+    return leases.find(worker, key).task is None
 
 
-def finish_again(
+def finish_remeasurement(
     worker: Worker, key: str, device: str, results: list[Result], samples: tuple[int, int]
 ) -> None:
     """Record what was measured again, and close the work; the same again changes nothing.
 
-    Raises ``OverError`` where the lease does not hold any more, ``UserError`` for points that are
-    none of the work's.
+    Raises ``LeaseOverError`` where the lease does not hold any more, ``UserError`` for points that
+    are none of the work's.
     """
-    lease = leasing.find(worker, key)
+    lease = leases.find(worker, key)
     if lease.end == LeaseEnd.FINISHED:
         return
-    lease = leasing.held(worker, key)
+    lease = leases.get_active(worker, key)
     info = _device(lease, device)
     try:
         with transaction.atomic():
-            repeating.record(lease, info, results, samples)
+            replay.record(lease, info, results, samples)
             count = len(results)
             RemoteLease.objects.filter(pk=lease.pk).update(results=count, device=info.id)
-            leasing.end(lease, LeaseEnd.FINISHED)
+            leases.end(lease, LeaseEnd.FINISHED)
     except work.LeaseLostError:
-        raise OverError(leasing.over(leasing.find(worker, key))) from None
+        raise LeaseOverError(leases.expire(leases.find(worker, key))) from None
 
 
 def _record(lease: RemoteLease, device: str, results: list[Result], spent_s: float | None) -> None:
-    task = lease.tuned
+    task = lease.tuning_task
     if not work.extend(task):
-        raise OverError
-    if spent_s is not None and (spent := leasing.spent(lease, spent_s)):
+        raise LeaseOverError
+    if spent_s is not None and (spent := leases.spent_fields(lease, spent_s)):
         TuningTask.objects.filter(pk=task.pk).update(**spent)
     if not results:
         return
     info = _device(lease, device)
-    known, moved, new = _kernels(task), _moved(task), 0
+    known, moved, new = _kernels(task), _bytes_moved(task), 0
     for one in results:
         if one.kernel not in known:
             raise UserError(f"results: {one.kernel} is no kernel of this task")
-        entry = _entry(task, info, one.kernel, one.measured, moved, _loss(one))
-        entry = replace(entry, modelled=modelled.of_kernel(task, one.kernel))
-        count = searching.note(task, entry, info)
+        entry = _entry(task, info, one.kernel, one.measured, moved, _rejection(one))
+        entry = replace(entry, modelled=modelled_tuning.modelled_time(task, one.kernel))
+        count = tuning_search.record_entry(task, entry, info)
         if count is None:
-            raise OverError
+            raise LeaseOverError
         new += count
     RemoteLease.objects.filter(pk=lease.pk).update(results=F("results") + new, device=info.id)
 
@@ -127,18 +129,18 @@ def finish(
     """Record the last rounds and the decision, and close the task; the same again changes nothing.
     ``rest`` is why a search left what ``lines`` do not name.
 
-    Raises ``OverError`` where the lease does not hold any more, ``UserError`` for lines that are
-    none of the task's, or decide for what was not measured.
+    Raises ``LeaseOverError`` where the lease does not hold any more, ``UserError`` for lines that
+    are none of the task's, or decide for what was not measured.
     """
-    lease = leasing.find(worker, key)
+    lease = leases.find(worker, key)
     if lease.end == LeaseEnd.FINISHED:
         return
-    lease = leasing.held(worker, key)
-    task, info = lease.tuned, _device(lease, device)
+    lease = leases.get_active(worker, key)
+    task, info = lease.tuning_task, _device(lease, device)
     if lease.offered is None:
         raise MachineError("nobody has looked yet at what this search may try")
-    named = tuple(_lines(task, info, list(lines)))
-    others = _untried(lease, info, {one.kernel for _, one in named}, rest)
+    named = tuple(_entries(task, info, list(lines)))
+    others = _untried_entries(lease, info, {one.kernel for _, one in named}, rest)
     decided = AssignmentResult((*named, *others), frozenset())
     made = frozenset(entry.kernel for _, entry in decided.lines)
     try:
@@ -147,14 +149,14 @@ def finish(
             TuningRun.objects.select_for_update().get(pk=task.run_id)
             if not work.extend(task):
                 raise work.LeaseLostError
-            spent = leasing.spent(lease, spent_s)
-            searching.record(task, AssignmentResult(decided.lines, made), spent, info)
-            leasing.end(lease, LeaseEnd.FINISHED)
+            spent = leases.spent_fields(lease, spent_s)
+            tuning_search.record_decision(task, AssignmentResult(decided.lines, made), spent, info)
+            leases.end(lease, LeaseEnd.FINISHED)
     except work.LeaseLostError:
-        raise OverError(leasing.over(lease)) from None
+        raise LeaseOverError(leases.expire(lease)) from None
 
 
-def _lines(
+def _entries(
     task: TuningTask, device: DeviceInfo, lines: list[FinalResult]
 ) -> Iterable[tuple[int, Entry]]:
     rows = task.candidates.filter(kernel__isnull=False).select_related("kernel", "result")
@@ -163,12 +165,12 @@ def _lines(
         raise UserError("lines: a kernel has two")
     if sum(line.state is CandidateState.CHOSEN for line in lines) > 1:
         raise UserError("lines: two kernels are chosen")
-    moved = _moved(task)
+    moved = _bytes_moved(task)
     for line in lines:
         row = known.get(line.kernel)
         if row is None:
             raise UserError(f"lines: {line.kernel} is no kernel of this task")
-        entry = _entry(task, device, line.kernel, line.measured, moved, _loss(line), line)
+        entry = _entry(task, device, line.kernel, line.measured, moved, _rejection(line), line)
         if entry.measurement is None and line.state in _MEASURED:
             if row.result is None:
                 raise UserError(f"lines: {line.kernel} is {line.state} and was not measured")
@@ -177,14 +179,14 @@ def _lines(
         yield row.position, entry
 
 
-def _untried(
+def _untried_entries(
     lease: RemoteLease, device: DeviceInfo, named: Collection[str], reason: str
 ) -> Iterable[tuple[int, Entry]]:
     """Of a search, all candidates that nothing is said of."""
     for kernel, (place, config) in (lease.offered or {}).items():
         if kernel not in named:
             line = FinalResult(kernel, CandidateState.UNTRIED, reason=reason)
-            entry = _entry(lease.tuned, device, kernel, None, 0, None, line)
+            entry = _entry(lease.tuning_task, device, kernel, None, 0, None, line)
             yield place, replace(entry, config=config)
 
 
@@ -227,27 +229,27 @@ def _entry(
     )
 
 
-def _loss(one: Result | FinalResult) -> Rejected | None:
+def _rejection(one: Result | FinalResult) -> Rejected | None:
     return one.loss.rejected if one.loss is not None else None
 
 
 def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> None:
     """A task that its worker does not finish; the same again changes nothing."""
-    lease = leasing.find(worker, key)
+    lease = leases.find(worker, key)
     row = lease.work
     if lease.ended_at is not None or row.claim != lease.claim:
-        leasing.end(lease, LeaseEnd.EXPIRED)
+        leases.end(lease, LeaseEnd.EXPIRED)
         return
     line = reason or "the worker gave no reason"
     if why is GiveUp.STOPPED:
-        work.put_back(row)
+        work.requeue(row)
     elif why is GiveUp.DIED:
-        work.put_off(row, Fault(f"{line} (on {worker})", of_row=True))
+        work.postpone(row, Fault(f"{line} (on {worker})", of_row=True))
     elif why is GiveUp.MACHINE:
-        work.put_off(row, Fault(f"{line} (on {worker})"))
+        work.postpone(row, Fault(f"{line} (on {worker})"))
     else:
         _close(lease, why, line, detail)
-    leasing.end(lease, LeaseEnd.GIVEN_BACK if why is GiveUp.STOPPED else LeaseEnd.FAILED)
+    leases.end(lease, LeaseEnd.GIVEN_BACK if why is GiveUp.STOPPED else LeaseEnd.FAILED)
 
 
 def _close(lease: RemoteLease, why: GiveUp, line: str, detail: str) -> None:
@@ -256,7 +258,7 @@ def _close(lease: RemoteLease, why: GiveUp, line: str, detail: str) -> None:
         if why is not GiveUp.REJECTED:
             work.finish(row, State.QUARANTINED, stage=Stage.CRASH, reason=line, detail=detail)
         elif lease.task is not None:
-            measuring.reject_task(lease.task, Rejected(Stage.LOAD, line))
+            measurement_tasks.reject_task(lease.task, Rejected(Stage.LOAD, line))
         else:
             work.finish(row, State.REJECTED, stage=Stage.LOAD, reason=line)
     except work.LeaseLostError:
@@ -271,7 +273,7 @@ def _device(lease: RemoteLease, device: str) -> DeviceInfo:
         own = there.get(lease.task.run.device)
         kind = (own.target, own.name) if own is not None else None
     else:
-        kind = repeating.kind_of(lease)
+        kind = replay.device_kind(lease)
     if found is None or kind != (found.target, found.name):
         raise UserError(f"device: {device!r} of this worker is not what the task is measured on")
     return found
@@ -282,5 +284,5 @@ def _kernels(task: TuningTask) -> set[str]:
     return set(names.values_list("kernel__name", flat=True))
 
 
-def _moved(task: TuningTask) -> int:
-    return repeating.moved(task.problem, task.run.bindings)
+def _bytes_moved(task: TuningTask) -> int:
+    return replay.problem_bytes(task.problem, task.run.bindings)

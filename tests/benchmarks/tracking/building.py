@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from codegen_app.services.detecting.replay import DEFAULTS
+from codegen_app.services.detector.replay import DEFAULT_SETTINGS
 from scheduler.results.points.model import digest_of
 from tests.benchmarks.printing import say
 from tests.benchmarks.tracking import points
@@ -216,7 +216,9 @@ def _looked_at(suite: Suite, revision: int, series: np.int64) -> int:
     """How many points after a change its figures are of, once the detector has seen all of them."""
     later = np.flatnonzero(suite.steps[revision + 1 :, series])
     points_after = int(later[0]) + 1 if later.size else suite.n_revisions - revision
-    return max((size for size in DEFAULTS.sizes if size <= points_after), default=points_after)
+    return max(
+        (size for size in DEFAULT_SETTINGS.sizes if size <= points_after), default=points_after
+    )
 
 
 def _explained(cause: str, ratio: float) -> str:

@@ -35,7 +35,7 @@ class Sender:
     def __init__(self, url: str) -> None:
         self._parts = urlsplit(url)
         owner = User.objects.filter(is_superuser=True).order_by("pk")[0]
-        _, self._token = tokens.make(owner, "benchmark", ["ingest"], None)
+        _, self._token = tokens.create_token(owner, "benchmark", ["ingest"], None)
         self._run = time.time_ns()
         self._sent = 0
 

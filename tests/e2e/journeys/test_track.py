@@ -97,7 +97,7 @@ def own_series(use: KernelUse) -> None:
     points = [replace(one, value=one.value if n < pipeline.BEFORE else 0.9 * one.value)
               for n, one in enumerate(points)]  # fmt: skip
     build = factories.done_build(kernel=use.kernel)
-    own = series.Own(problem.pk, use.kernel_id, build.pk, None, None)
+    own = series.PointSource(problem.pk, use.kernel_id, build.pk, None, None)
     with transaction.atomic():
         series.store(points, Source.IMPORT, own=own)
 

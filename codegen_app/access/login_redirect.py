@@ -1,0 +1,62 @@
+"""Where somebody goes on after logging in: to where they were, with all of its address."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from codegen_app.access.negotiation import reads_pages
+
+_SAFE_METHODS = ("GET", "HEAD")
+_LOGIN_HINT = "Nobody is logged in: log in at /login/, or ask the API (/api/v1/docs) with a token."
+
+
+def return_url(request: HttpRequest) -> str:
+    """The address to come back to: what was asked for, with its query. What is only sent to
+    (cancelling, triage) shows nothing: then the page that it was sent from, where the browser says
+    which of ours that was."""
+    if request.method in _SAFE_METHODS:
+        return request.get_full_path()
+    return _sender(request) or reverse("overview")
+
+
+def login_response(request: HttpRequest) -> HttpResponseBase:
+    """The login, which leads back. A part of a page that looks for news is told that nobody is
+    logged in: the login's page in its place would be none of that page. So is a program, in JSON:
+    it would take the login's page for an answer."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse("Nobody is logged in any more.", status=401, content_type="text/plain")
+    if not reads_pages(request):
+        return JsonResponse({"error": "Not logged in", "text": _LOGIN_HINT}, status=401)
+    return redirect_to_login(return_url(request))
+
+
+class LoginMiddleware(LoginRequiredMiddleware):
+    """As Django's, but it leads back to a page that can be read."""
+
+    def handle_no_permission(  # type: ignore[override]  # no redirect for parts
+        self,
+        request: HttpRequest,
+        view_func: Any,  # noqa: ARG002
+    ) -> HttpResponseBase:
+        """To the login."""
+        return login_response(request)
+
+
+def _sender(request: HttpRequest) -> str:
+    """The path and query of the page that a request was sent from; "" where it is none of ours."""
+    given = request.headers.get("Referer", "")
+    ours = url_has_allowed_host_and_scheme(
+        given, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    if not given or not ours:
+        return ""
+    parts = urlsplit(given)
+    path = f"/{parts.path.lstrip('/')}"
+    return f"{path}?{parts.query}" if parts.query else path

@@ -1,0 +1,121 @@
+"""What the application runs on, keeps, and noted of people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from codegen_app.admin import columns
+from codegen_app.admin.actions import CancelMixin, ReleaseMixin
+from codegen_app.admin.readonly import ReadOnlyAdmin
+from codegen_app.models import Artifact, AuditEntry, Identity, Packing, Worker
+from codegen_app.services import packing
+from codegen_app.templatetags import kiln
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """Worker processes."""
+
+    list_display = (
+        "name",
+        columns.computed("State", lambda row: "alive" if row.is_alive else "gone", "alive"),
+        "host",
+        columns.computed("Queues", lambda row: ", ".join(row.queues), "queues"),
+        columns.computed(
+            "Devices", lambda row: ", ".join(one["id"] for one in row.devices), "devices"
+        ),
+        columns.moment("seen_at", "Seen"),
+        columns.moment("stopped_at", "Stopped"),
+    )
+    list_filter = ("host",)
+    search_fields = ("name", "host")
+    ordering = ("-seen_at",)
+
+
+@admin.register(Identity)
+class IdentityAdmin(ReadOnlyAdmin):
+    """Which account is whose at the provider; one that is deleted opens its account no more."""
+
+    list_display = (
+        columns.text("user__username", "Account"),
+        columns.code("subject", "Subject"),
+        columns.text("issuer", "Provider"),
+        columns.moment("made_at", "Linked"),
+    )
+    list_select_related = ("user",)
+    search_fields = ("user__username", "subject")
+    search_help_text = "An account or a subject"
+    ordering = ("-pk",)
+
+    def delete_model(self, _: HttpRequest, obj: Model) -> None:
+        """The audit log hears of it wherever it is done (``access/events.py``)."""
+        obj.delete()
+
+    def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """The same of several."""
+        queryset.delete()
+
+
+def _packed(row: Any) -> str:
+    return f"{kiln.grouped(row.packed)} of {kiln.grouped(row.kernels)}"
+
+
+@admin.register(Packing)
+class PackingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
+    """Bundles that workers pack."""
+
+    cancel_by = staticmethod(packing.cancel)
+    list_display = (
+        columns.text("graph__name", "Graph"),
+        columns.text("times", "Choices of", 40),
+        columns.state(),
+        columns.computed("Kernels packed", _packed, "packed", number=True),
+        columns.moment("created_at", "Asked for"),
+        columns.text("reason", "Reason"),
+    )
+    list_filter = ("state",)
+    list_select_related = ("graph",)
+    list_defer = ("graph__wrapper", "graph__decisions", "detail")
+    search_fields = ("graph__name",)
+    ordering = ("-pk",)
+    actions = ("cancel", "release")
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(ReadOnlyAdmin):
+    """Files by content."""
+
+    list_display = (
+        columns.code("digest", "Digest", 24),
+        columns.number("size_bytes", "Size, B"),
+        columns.moment("created_at", "Stored"),
+        columns.moment("used_at", "Last used"),
+    )
+    search_fields = ("digest",)
+    ordering = ("-pk",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Who did what."""
+
+    list_display = (
+        columns.moment("at", "When"),
+        columns.text("actor_name", "Who", 30),
+        "action",
+        columns.text("what", "What"),
+        columns.text("why", "Why"),
+        columns.code("address", "From"),
+    )
+    list_filter = ("action",)
+    search_fields = ("actor_name", "address", "what", "why")
+    search_help_text = "A person, an address, or words of what and why"
+    date_hierarchy = "at"
+
+    def has_delete_permission(self, *_: Any, **__: Any) -> bool:
+        """The record of what people did is kept."""
+        return False

@@ -1,0 +1,133 @@
+"""Writing what came of a candidate: its measurement, its rejection, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db.models.functions import Coalesce, Now
+
+from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
+from codegen_app.services import environments, history, selections
+from scheduler.benchmark.measurement import Measurement
+from scheduler.errors import Rejected
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.decision import decision_reason
+from scheduler.tuning.modelled_time import ModelledTime
+from scheduler.tuning.modelled_time import to_json as modelled_to_json
+from scheduler.tuning.problems import ProblemCall, TuningProblem
+
+
+def record_result(
+    task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
+) -> BenchmarkResult:
+    """The candidate's result, in place of an earlier one of this run: the last rounds' times count,
+    not the first impression of the same kernel beside them."""
+    assert candidate.kernel is not None
+    assert candidate.build is not None
+    result, _ = BenchmarkResult.objects.update_or_create(
+        task=task,
+        kernel=candidate.kernel,
+        defaults={
+            "build": candidate.build,
+            "problem_id": task.problem_id,
+            "environment": environments.record(device, candidate.build),
+            **BenchmarkResult.fields_of(measured),
+        },
+    )
+    Candidate.objects.filter(pk=candidate.pk).update(
+        state=State.DONE,
+        result=result,
+        finished_at=Coalesce("finished_at", Now()),  # the last rounds come after the fact
+    )
+    return result
+
+
+def record_modelled(candidate: Candidate, modelled: ModelledTime, reason: str = "") -> None:
+    """The candidate's modelled time; it has no result, since nothing was measured. ``reason``: why
+    it is not preferred, or is in spite of others."""
+    Candidate.objects.filter(pk=candidate.pk).update(
+        state=State.DONE,
+        modelled=modelled_to_json(modelled),
+        reason=(reason or modelled.obstacle)[:500],
+        finished_at=Coalesce("finished_at", Now()),
+    )
+
+
+def record_prediction(candidate: Candidate, modelled: ModelledTime) -> None:
+    """What was modelled of a candidate before it was measured."""
+    Candidate.objects.filter(pk=candidate.pk).update(modelled=modelled_to_json(modelled))
+
+
+def choose_modelled(chosen: Candidate, tied: Collection[Candidate]) -> None:
+    """Record the decision of a run of modelled times: it serves nothing, and is in no history."""
+    _mark_chosen(chosen, tied)
+
+
+def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
+    """Why the candidate was rejected."""
+    Candidate.objects.filter(pk=candidate.pk).update(
+        state=State.REJECTED,
+        result=None,
+        stage=rejected.stage,
+        reason=rejected.reason[:500],
+        detail=rejected.detail,
+        finished_at=Now(),
+    )
+
+
+def choose(
+    chosen: Candidate,
+    result: BenchmarkResult,
+    tied: Collection[Candidate],
+    measured_at: datetime | None = None,
+) -> None:
+    """Record the tuner's decision for a problem, let the chosen kernel serve if it is better than
+    what serves now, and add its time to the problem's history. ``tied`` cannot be called slower
+    than the fastest; ``measured_at`` is for results whose rows are younger than they are. The
+    candidate's reason says what decided, and whether it serves from now on."""
+    _mark_chosen(chosen, tied)
+    offered = selections.offer(result, f"run {chosen.task.run_id}")
+    if measured_at is None:  # what was recorded elsewhere keeps the reason that it came with
+        _record_reason(chosen, result, tied, offered.why)
+    history.add_result(result, measured_at)
+
+
+def _record_reason(
+    chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidate], why: str
+) -> None:
+    others = max(0, len(tied) - 1)
+    samples = len(result.samples_ns)
+    decided = decision_reason(others, is_default=chosen.position == 0, samples=samples)
+    reason = "; ".join(filter(None, (decided, why)))
+    Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
+
+
+def _mark_chosen(chosen: Candidate, tied: Collection[Candidate]) -> None:
+    Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
+    Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
+
+
+def describe_call(task: TuningTask, problem: TuningProblem) -> None:
+    """Keep the call as the autotune log shows it, and what makes the problem comparable."""
+    TuningTask.objects.filter(pk=task.pk).update(**call_fields(problem.call))
+
+
+def call_fields(call: ProblemCall) -> dict[str, Any]:
+    """What a task keeps of its call."""
+    return {
+        "title": call.title[:300],
+        "operands": [
+            {"dtype": arg.dtype, "size": list(arg.size), "stride": list(arg.stride)}
+            for arg in call.tensors
+            if not arg.is_output
+        ],
+        "shape": asdict(call.shape),
+    }
+
+
+def seed(problem: Problem) -> int:
+    """Equal problems get equal inputs, in every run."""
+    return int(problem.digest[:16], 16)

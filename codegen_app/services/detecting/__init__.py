@@ -1,1 +1,0 @@
-"""What the detector of series reads (``reading``), finds (``replay``) and writes (``writing``)."""

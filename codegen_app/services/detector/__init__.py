@@ -1,0 +1,1 @@
+"""What the detector of series reads (``queries``), finds (``replay``) and writes (``writer``)."""

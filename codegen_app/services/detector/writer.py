@@ -1,0 +1,115 @@
+"""What the detector found, as rows: a change that is found again is the same row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db import connection
+from django.utils import timezone
+
+from codegen_app.models import Change
+from codegen_app.services.detector.queries import DetectionInput
+from codegen_app.services.detector.replay import DetectedChange, KnownChange
+
+_FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
+_UPDATED_COLUMNS = (*_FIGURES, "shown_at", "previous_id", "errors", "worse")
+# A statement of one text: an expression for each figure of each row takes as long as the detector.
+_UPDATE = """
+UPDATE codegen_app_change AS change SET
+    before = new.before, after = new.after, low = new.low, high = new.high,
+    n_before = new.n_before, n_after = new.n_after, shown_at = new.shown_at,
+    previous_id = new.previous_id, errors = new.errors, worse = new.worse,
+    explained_at = NULL, raised_at = NULL
+FROM json_to_recordset(%s::json) AS new(
+    id bigint, before float8, after float8, low float8, high float8, n_before integer,
+    n_after integer, shown_at timestamptz, previous_id bigint, errors float8, worse boolean)
+WHERE change.id = new.id
+"""
+
+# What was looked at is over; where more waits, it goes on from there.
+_DONE = """
+UPDATE codegen_app_series AS series SET
+    unchecked_from = next.at,
+    stale_at = CASE WHEN next.at IS NULL THEN done.stale_at ELSE series.stale_at END
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS done(id, upto, stale_at)
+CROSS JOIN LATERAL (
+    SELECT min(at) AS at FROM codegen_app_datum WHERE series_id = done.id AND at > done.upto
+) AS next
+WHERE series.id = done.id
+"""
+
+
+class Writer:
+    """Gathers what is found in many series, and writes it in a few statements."""
+
+    def __init__(self) -> None:
+        self._new: list[Change] = []
+        self._other: list[Change] = []
+        self._withdrawn: list[int] = []
+        self._done: list[tuple[int, datetime, datetime | None]] = []
+
+    def add(
+        self,
+        look: DetectionInput,
+        found: Iterable[DetectedChange],
+        again: tuple[KnownChange, DetectedChange] | None,
+        stale_at: datetime | None,
+    ) -> None:
+        """What was found in one series."""
+        live = {one.datum_id: one for one in look.live}
+        for one in found:
+            row = live.pop(one.datum_id, None)
+            if row is None:
+                self._new.append(_row(look, one))
+            elif _apply(row, one, _UPDATED_COLUMNS):
+                self._other.append(row)
+        upto = look.asked.upto
+        self._withdrawn += [row.pk for row in live.values() if (row.shown_at or row.at) <= upto]
+        if again is not None and look.last is not None and _apply(look.last, again[1], _FIGURES):
+            self._other.append(look.last)
+        self._done.append((look.asked.series.pk, upto, stale_at))
+
+    def write(self) -> int:
+        """Write all of it, in the transaction that holds the series; how many changes are not as
+        they were."""
+        now = timezone.now()
+        if self._withdrawn:  # before: a point begins one change at a time
+            Change.objects.filter(pk__in=self._withdrawn).update(withdrawn_at=now, raised_at=None)
+        if self._other:
+            _update(self._other)
+        if self._new:
+            Change.objects.bulk_create(self._new, batch_size=1000)
+        keys, ends, stale = zip(*self._done, strict=True)
+        with connection.cursor() as cursor:
+            cursor.execute(_DONE, [list(keys), list(ends), list(stale)])
+        return len(self._withdrawn) + len(self._other) + len(self._new)
+
+
+def _update(rows: Iterable[Change]) -> None:
+    new = [
+        {"id": row.pk, **{name: getattr(row, name) for name in _UPDATED_COLUMNS}} for row in rows
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_UPDATE, [json.dumps(new, default=str)])
+
+
+def _row(look: DetectionInput, found: DetectedChange) -> Change:
+    return Change(
+        series_id=look.asked.series.pk,
+        datum_id=found.datum_id,
+        at=found.at,
+        revision_id=found.revision_id,
+        **{name: getattr(found, name) for name in _UPDATED_COLUMNS},
+    )
+
+
+def _apply(row: Change, found: DetectedChange, names: Sequence[str]) -> bool:
+    """Take over the figures; whether any is another. Then it is explained and dealt with again."""
+    if all(getattr(row, name) == getattr(found, name) for name in names):
+        return False
+    for name in names:
+        setattr(row, name, getattr(found, name))
+    row.explained_at = row.raised_at = None
+    return True

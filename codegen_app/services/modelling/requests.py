@@ -1,0 +1,110 @@
+"""Asking for what the model says of a kernel: a row for each board, which a worker does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import OPEN_STATES, Build, GeneratedKernel, KernelUse, Modelling, State
+from codegen_app.services import artifacts, audit, builds, queue, tuning, work
+from scheduler import targets
+from scheduler.build.flags import DEFAULT_FLAGS
+from scheduler.build.recipe import can_build
+from scheduler.cycles.constants import TARGETS
+from scheduler.cycles.report import VERSION
+from scheduler.errors import UserError
+from scheduler.targets import Board
+
+_PRIORITY = 30
+
+
+def boards(source_file: str) -> tuple[Board, ...]:
+    """The boards that kernels of such sources can be modelled on."""
+    return tuple(
+        board
+        for name in TARGETS
+        if can_build(targets.find(name), source_file)
+        for board in targets.boards(name)
+    )
+
+
+@transaction.atomic
+def request_modelling(
+    use: KernelUse,
+    on: Sequence[Board],
+    sizes: Mapping[str, int],
+    actor: AbstractBaseUser | None,
+    shown: Build | None = None,
+) -> list[Modelling]:
+    """A row for each board: the one that is there, or a new one; done again where it failed, was
+    cancelled, its report was lost, or the build has other code by now.
+
+    ``use`` is the node that calls the kernel, ``sizes`` what of its symbols is not at its hint. For
+    the target of ``shown`` it is that build, for others the newest of the usual flags, which is
+    asked for where there is none. Raises ``UserError`` for a symbol or a size that is none, and
+    for a target that no compiler here builds for.
+    """
+    bound = checked_sizes(use, sizes)
+    rows = []
+    for board in on:
+        build = _build(use.kernel, board.target, actor, shown)
+        key = {"build": build, "board": board.name, "sizes": bound, "version": VERSION}
+        given = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
+        row, is_new = Modelling.objects.get_or_create(**key, defaults=given)
+        if is_new or _requeue(row, given):
+            audit.record(actor, "model", row)
+        row.refresh_from_db()
+        rows.append(row)
+    queue.notify(queue.Kind.COMPILE)  # whose workers model
+    return rows
+
+
+def checked_sizes(use: KernelUse, given: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that the problem uses, those left out at their hints. Raises ``UserError``."""
+    node = use.template_node
+    chosen = tuning.checked_bindings(node.graph, given)
+    symbols = node.problem.symbols if node.problem else chosen
+    return {name: chosen[name] for name in sorted(symbols)}
+
+
+def _build(
+    kernel: GeneratedKernel, target: str, actor: AbstractBaseUser | None, shown: Build | None
+) -> Build:
+    if shown is not None and shown.target == target and shown.state == State.DONE:
+        return shown
+    usual = Build.objects.filter(kernel=kernel, target=target, flags=list(DEFAULT_FLAGS.values))
+    done = usual.filter(state=State.DONE).order_by("-finished_at").first()
+    return done or builds.request_build(kernel, target, DEFAULT_FLAGS, actor)
+
+
+def _requeue(row: Modelling, given: Mapping[str, object]) -> bool:
+    """Queue a row that is over once more; False where it is open, or has what was asked for."""
+    if row.is_open:
+        Modelling.objects.filter(pk=row.pk, priority__lt=_PRIORITY).update(priority=_PRIORITY)
+        return False
+    report = row.report
+    is_true = row.state == State.DONE and row.code_digest == row.build.code_digest
+    if is_true and report is not None and artifacts.is_whole(report):
+        return False
+    over = Modelling.objects.filter(pk=row.pk).exclude(state__in=OPEN_STATES)
+    return bool(over.update(**work.REQUEUED_FIELDS, **given))
+
+
+@transaction.atomic
+def cancel(row: Modelling, actor: AbstractBaseUser) -> bool:
+    """Stop one; False where it was over already."""
+    left = Modelling.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+def board_named(target: str, name: str) -> Board:
+    """The board of a row. Raises ``UserError`` for one that this version does not know."""
+    for board in targets.boards(target):
+        if board.name == name:
+            return board
+    raise UserError(f"{name} is no board of {target} that this version of Kiln knows")

@@ -1,0 +1,60 @@
+"""Keeping what the model says of a build on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from codegen_app.models import Build, KernelUse, Modelling, State
+from codegen_app.services import artifacts
+from scheduler.cycles import report_json
+from scheduler.cycles.report import VERSION, Report
+
+
+def report_fields(report: Report, build: Build) -> dict[str, Any]:
+    """The columns of a row that is done; the report's file is stored."""
+    return {
+        "code_digest": build.code_digest,
+        "report": artifacts.store(report_json.write(report), ".json"),
+        "low_us": report.time_us.low,
+        "time_us": report.time_us.mid,
+        "high_us": report.time_us.high,
+        "sentence": report.sentence,
+        "unknown": dict(report.unknown),
+    }
+
+
+def store_report(
+    build: Build,
+    board: str,
+    sizes: Mapping[str, int],
+    report: Report,
+    use: KernelUse | None = None,
+) -> Modelling:
+    """The row of a build that was modelled already, in place of what there was of the same.
+
+    ``sizes`` are those of the symbols of the problem that was modelled.
+    """
+    fields = report_fields(report, build)
+    with transaction.atomic():
+        row, _ = Modelling.objects.update_or_create(
+            build=build,
+            board=board,
+            sizes=dict(sizes),
+            version=VERSION,
+            defaults={
+                **fields,
+                "use": use,
+                "state": State.DONE,
+                "claim": "",
+                "lease_until": None,
+                "stage": "",
+                "reason": "",
+                "detail": "",
+                "finished_at": Now(),
+            },
+        )
+    return row

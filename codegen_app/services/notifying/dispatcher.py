@@ -1,0 +1,49 @@
+"""A thread in each worker that sends what is due.
+
+A worker may compile or measure for minutes and hear no message meanwhile; its thread still looks,
+so that what is due goes out within seconds as long as any worker lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from codegen_app.services.notifying import sender
+from scheduler.text import one_line
+
+EVERY_S = 3.0
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Sends what is due every ``EVERY_S`` seconds until stopped."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        if not settings.SECRET_KEY_GIVEN:
+            log.warning("this worker sends no webhooks: KILN_SECRET_KEY is not set for it")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    def _run(self) -> None:
+        while not self._over.wait(EVERY_S):
+            try:
+                sender.send_due()
+            except DatabaseError as error:  # it restarts: the next look gets through
+                log.warning("nothing was sent: %s", one_line(str(error)))
+                connection.close()
+            except Exception:
+                log.exception("a look at what is to be sent failed")
+                connection.close()
+        connection.close()

@@ -1,0 +1,106 @@
+"""The periodic round: done from a thread of whichever worker's turn it is.
+
+No process of its own has to be kept alive for it, and no message waits behind long work: as long
+as one worker lives, the round is done. Whose turn it is, is one conditional UPDATE.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from codegen_app.models import Round
+from codegen_app.services import periodic_jobs, queue, rollup
+from scheduler.errors import MachineError
+from scheduler.text import one_line
+
+EVERY = timedelta(seconds=5)
+_MISSING_EVERY = timedelta(minutes=1)
+_CLEANUP_EVERY = timedelta(hours=1)
+
+log = logging.getLogger(__name__)
+
+
+def take_turn(name: str, every: timedelta) -> bool:
+    """Whether it is time for the round of that name, and this process is the one to do it.
+
+    A time that lies ahead comes from a clock that was set back, and counts as long ago.
+    """
+    due = Q(begun_at__lt=Now() - every) | Q(begun_at__gt=Now() + every)
+    if Round.objects.filter(due, name=name).update(begun_at=Now()):
+        return True
+    if Round.objects.filter(name=name).exists():
+        return False
+    _, new = Round.objects.get_or_create(name=name, defaults={"begun_at": Now()})
+    return new
+
+
+def run_due() -> None:
+    """The rounds whose turn it is."""
+    if take_turn("look after", EVERY):
+        periodic_jobs.run_maintenance()
+    if take_turn("missing data", _MISSING_EVERY):
+        periodic_jobs.check_missing_data()
+    if take_turn("roll up", EVERY):
+        rollup.roll_up_due()
+    if take_turn("clear out", _CLEANUP_EVERY):
+        periodic_jobs.clean_up()
+    if take_turn(f"clear out {_host()}", _CLEANUP_EVERY):
+        periodic_jobs.clean_up_host()
+
+
+def _host() -> str:
+    """This host, in as many characters as a round's name has room for."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
+
+
+class PeriodicThread:
+    """Asks for a turn every ``EVERY`` until stopped; begins by announcing what waits."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rounds", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no more rounds."""
+        self._over.set()
+
+    def _run(self) -> None:
+        _attempt(_announce)
+        while True:
+            _attempt(run_due)
+            if self._over.wait(EVERY.total_seconds()):
+                break
+        connection.close()
+
+
+def _announce() -> None:
+    """This worker is new: what waits may have been announced before it listened."""
+    with transaction.atomic():
+        queue.notify_workers()
+
+
+def _attempt(step: Callable[[], None]) -> None:
+    """A round that fails is one line or a traceback in the log; the next one comes."""
+    try:
+        step()
+    except DatabaseError as error:  # it restarts: the next round gets through
+        log.warning("a round was not done: %s", one_line(str(error)))
+        connection.close()
+    except MachineError as error:  # the storage is away, or a disk is full: the next one comes
+        log.warning("a round was not done: %s", error)
+    except Exception:
+        log.exception("a round failed")
+        connection.close()

@@ -1,0 +1,100 @@
+"""What is done periodically: what dead workers held is given on, waiting work is announced."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models.functions import Now
+
+from codegen_app.models import Control, RemoteLease, Worker
+from codegen_app.services import (
+    audit,
+    builds,
+    instructions,
+    ledger,
+    queue,
+    retention,
+    schedules,
+    tracking,
+    work,
+)
+from codegen_app.services.alerting import missing_data
+from codegen_app.services.modelling import build_events
+
+_KEEP_SILENT_WORKERS = timedelta(days=1)
+_KEEP_ENDED_LEASES = timedelta(days=30)
+log = logging.getLogger(__name__)
+
+
+def run_maintenance() -> None:
+    """One round; safe to run from any number of workers at once.
+
+    A step that fails by a fault of its own (a traceback in the log) takes no other along; without
+    the database the round ends with its error.
+    """
+    for step in _STEPS:
+        try:
+            step()
+        except (InterfaceError, OperationalError):
+            raise
+        except Exception:
+            log.exception("a step of the round failed: %s", step.__name__)
+
+
+def _requeue_expired() -> None:
+    if given_on := work.requeue_expired():
+        log.warning("%d rows were given on: their workers went silent", given_on)
+
+
+def _replace_orphaned_builds() -> None:
+    if again := builds.replace_orphaned():
+        log.warning("%d builds were asked for again: their compiler is gone", again)
+
+
+@transaction.atomic
+def _announce() -> None:
+    queue.notify_workers()
+    tracking.announce()
+
+
+def check_missing_data() -> None:
+    """Raise alerts of series whose points stopped coming, and close those of which they came."""
+    if count := missing_data.update_alerts():
+        log.info("missing data: %d series looked at", count)
+
+
+_STEPS: tuple[Callable[[], object], ...] = (
+    _requeue_expired,
+    ledger.reconcile,
+    build_events.reconcile,
+    _replace_orphaned_builds,
+    schedules.run_due,
+    audit.delete_old,
+    instructions.count_some,
+    _announce,
+)
+
+
+def clean_up_host() -> None:
+    """Remove what this host can make again."""
+    _log(retention.sweep_host())
+
+
+def clean_up() -> None:
+    """Remove what is of no use any more: workers that went, sessions that ran out, artifacts that
+    no row needs, and the runs and builds whose time is over."""
+    silent = Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS, pinned_to="")
+    RemoteLease.objects.filter(ended_at__lt=Now() - _KEEP_ENDED_LEASES).delete()
+    silent.filter(control=Control.GO).delete()  # else what was asked of it would be forgotten
+    _log(retention.sweep())
+    import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
+
+
+def _log(removed: dict[str, int]) -> None:
+    if words := ", ".join(f"{count} {what}" for what, count in removed.items() if count):
+        log.info("removed: %s", words)

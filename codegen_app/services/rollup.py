@@ -1,0 +1,127 @@
+"""What goes with age, where a policy says so, in steps, each a transaction: raw samples of points,
+and deliveries that are over (``notifying/retention.py``).
+
+Value, interval, n, conditions and changes are other columns and other rows, and stay. An index
+holds the points that still have samples by source and age (``datum_samples_by_age``), so that a
+step reads no more than it writes, the next one goes on where a killed one began, and points that
+arrive late with an old date are found by the next pass.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from codegen_app.models import Datum, RetentionPolicy, Source
+from codegen_app.models.retention import Kept
+from codegen_app.services.notifying import retention
+
+STEP_ROWS = 5_000  # points of one transaction: half a second
+_STEPS_PER_TURN = 2  # of one turn, so that no other step of the round waits long
+PASS_INTERVAL = timedelta(hours=1)  # from a pass to the next
+MAX_COUNTED = 1_000_000  # of what a page says beforehand
+_ROLL_UP = """
+UPDATE codegen_app_datum SET samples = NULL WHERE id IN (
+    SELECT id FROM codegen_app_datum
+    WHERE samples IS NOT NULL AND source = %s AND measured_at < %s
+    ORDER BY measured_at LIMIT %s
+)
+"""
+
+
+def roll_up_due() -> int:
+    """Some steps of the policies whose turn it is; of how many points or deliveries.
+
+    Safe from any number of workers at once: one of them holds a policy, the others pass by.
+    """
+    total = 0
+    for key in _due_policies().order_by("pk").values_list("pk", flat=True):
+        for _ in range(_STEPS_PER_TURN):
+            rolled = step(key)
+            total += rolled
+            if rolled < STEP_ROWS:
+                break
+    return total
+
+
+def roll_up(policy: RetentionPolicy) -> int:
+    """A whole pass of an active policy, at once: of how many points or deliveries."""
+    total, rolled = 0, STEP_ROWS
+    while rolled == STEP_ROWS:
+        rolled = step(policy.pk)
+        total += rolled
+    return total
+
+
+@transaction.atomic
+def step(key: int) -> int:
+    """Roll up at most ``STEP_ROWS`` points, or delete as many deliveries: how many. Fewer where
+    the pass is over; none where the policy was switched off, is gone, or is another's just
+    now."""
+    policy = RetentionPolicy.objects.select_for_update(skip_locked=True).filter(pk=key).first()
+    if policy is None or not policy.active:
+        return 0
+    now = timezone.now()
+    if policy.begun_at is None:
+        policy.begun_at, policy.last_rows = now, 0
+    is_samples = policy.what == Kept.SAMPLES
+    rolled = (
+        _roll_up(policy, now)
+        if is_samples
+        else retention.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
+    )
+    policy.last_rows += rolled
+    policy.total_rows += rolled
+    if rolled < STEP_ROWS:
+        policy.begun_at, policy.last_at = None, now
+    policy.save(update_fields=["begun_at", "last_at", "last_rows", "total_rows"])
+    return rolled
+
+
+def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
+    """Of how many points or deliveries a pass would be now, counted up to ``most``; nothing is
+    written."""
+    before = _cutoff(policy, timezone.now())
+    rows: QuerySet[Any] = (
+        retention.deliveries_ended_before(before)
+        if policy.what == Kept.DELIVERIES
+        else Datum.objects.filter(
+            samples__isnull=False, source__in=_sources(policy), measured_at__lt=before
+        )
+    )
+    return rows.count() if most is None else rows.order_by()[: most + 1].count()
+
+
+def _roll_up(policy: RetentionPolicy, now: datetime) -> int:
+    rolled = 0
+    with connection.cursor() as cursor:
+        for source in _sources(policy):
+            if rolled < STEP_ROWS:
+                cursor.execute(_ROLL_UP, [source, _cutoff(policy, now), STEP_ROWS - rolled])
+                rolled += cursor.rowcount
+    return rolled
+
+
+def format_count(policy: RetentionPolicy, count: int) -> str:
+    """``12 points``, ``3 deliveries``."""
+    of = "deliveries" if policy.what == Kept.DELIVERIES else "points"
+    return f"{count:,} {of}"
+
+
+def _due_policies() -> QuerySet[RetentionPolicy]:
+    waits = (
+        Q(last_at=None) | Q(last_at__lt=timezone.now() - PASS_INTERVAL) | Q(begun_at__isnull=False)
+    )
+    return RetentionPolicy.objects.filter(waits, active=True)
+
+
+def _sources(policy: RetentionPolicy) -> list[str]:
+    return [policy.source] if policy.source else list(Source.values)
+
+
+def _cutoff(policy: RetentionPolicy, now: datetime) -> datetime:
+    return now - timedelta(days=policy.days)

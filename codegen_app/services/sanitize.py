@@ -1,0 +1,42 @@
+"""Text of files on its way into rows: what PostgreSQL keeps in no text, and what a column holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scheduler.errors import UserError
+from scheduler.text import one_line, shorten
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL, and halves of surrogate pairs
+
+
+def storable_json(value: Any) -> Any:
+    """JSON data whose texts can be kept: NUL and lone surrogates are spelled as in Python."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub(_escape, value)
+    if isinstance(value, Mapping):
+        return {storable_json(key): storable_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_json(one) for one in value]
+    return value
+
+
+def storable_text(text: str, most: int) -> str:
+    """A text for people, in a column of that length."""
+    return shorten(_UNSTORABLE.sub(_escape, text), most)
+
+
+def check_names(what: str, names: Iterable[str], most: int) -> None:
+    """Raise ``UserError`` for names that rows cannot keep as they are: two that were shortened
+    could be the same."""
+    for name in names:
+        if len(name) > most:
+            raise UserError(f"{what}: a name of more than {most} characters ({one_line(name, 40)})")
+        if _UNSTORABLE.search(name):
+            raise UserError(f"{what}: a name with a NUL or half a character ({one_line(name, 40)})")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
