@@ -266,14 +266,14 @@ class WorkAnswer(Schema):
     why: str
     wait_s: float
     task: dict[str, Any] | None = Field(description="scheduler/agent/protocol.py: Task.")
-    again: dict[str, Any] | None = Field(description="scheduler/agent/protocol.py: Again.")
+    again: dict[str, Any] | None = Field(description="scheduler/agent/protocol.py: ReplayTask.")
 
 
 class BuildsAnswer(Schema):
     """What is built, or why it is not; the others are asked about again after ``wait_s``."""
 
     wait_s: float
-    builds: list[dict[str, Any]] = Field(description="scheduler/agent/protocol.py: Built.")
+    builds: list[dict[str, Any]] = Field(description="scheduler/agent/protocol.py: BuildResult.")
 
 
 class ReplyAnswer(Schema):
