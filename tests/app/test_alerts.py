@@ -247,7 +247,7 @@ def test_of_very_many_alerts_the_newest_are_sorted_and_the_page_says_so(
     keys = [made.alert().pk for _ in range(5)]
     top = keys[4]
     triage.link([keys[0]], top, Relation.DUPLICATE, User.objects.get(username="ada"))
-    monkeypatch.setattr(listing, "MOST", 3)
+    monkeypatch.setattr(listing, "MAX_ROWS", 3)
     assert rows_of(site, "sort=alert") == keys[2:]
     page = site.get("/alerts?sort=alert").content.decode()
     assert "the newest 3 of 4" in " ".join(page.split())

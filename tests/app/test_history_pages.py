@@ -210,7 +210,7 @@ def test_sorted_series_have_pages_and_of_very_many_the_latest_are_sorted(
     assert problems_of(reader, f"sort=problem&start={PAGE_SIZE}") == names[PAGE_SIZE:]
     assert f"{PAGE_SIZE + 4} rows" in " ".join(reader.get("/series").content.decode().split())
     assert len(reader.get("/series?as=tsv").content.decode().splitlines()) == 1 + PAGE_SIZE + 4
-    monkeypatch.setattr(listing, "MOST", 3)
+    monkeypatch.setattr(listing, "MAX_ROWS", 3)
     assert problems_of(reader, "sort=-problem") == names[2::-1]
     page = " ".join(reader.get("/series?sort=-problem").content.decode().split())
     assert f"the 3 with the latest points, of {PAGE_SIZE + 4} series" in page

@@ -9,7 +9,7 @@ from django.test import Client
 
 from codegen_app.models import BenchmarkResult, Build, Environment, Problem
 from codegen_app.selectors.pages.compare import compare_page
-from codegen_app.selectors.pages.compare_verdict import TimeComparison, Verdict
+from codegen_app.selectors.pages.compare_verdict import ComparisonResult, TimeComparison
 from tests.support.pages_world import World, make_build
 
 pytestmark = pytest.mark.django_db
@@ -53,13 +53,13 @@ def verdict_of(pair: tuple[Build, Build]) -> TimeComparison:
 @pytest.mark.parametrize(
     ("after", "outcome", "said"),
     [
-        (110.0, Verdict.SLOWER, "10.0% slower"),
-        (80.0, Verdict.FASTER, "20.0% faster"),
-        (100.1, Verdict.SAME, "the same within 3%"),
+        (110.0, ComparisonResult.SLOWER, "10.0% slower"),
+        (80.0, ComparisonResult.FASTER, "20.0% faster"),
+        (100.1, ComparisonResult.SAME, "the same within 3%"),
     ],
 )
 def test_a_ratio_has_its_interval_n_and_words(
-    pair: tuple[Build, Build], after: float, outcome: Verdict, said: str, reader: Client
+    pair: tuple[Build, Build], after: float, outcome: ComparisonResult, said: str, reader: Client
 ) -> None:
     timed(pair[0], 100.0)
     timed(pair[1], after)
@@ -83,7 +83,7 @@ def test_a_wide_interval_is_no_verdict(pair: tuple[Build, Build]) -> None:
     timed(pair[0], 100.0, noise=wide)
     timed(pair[1], 104.0, noise=wide)
     found = verdict_of(pair)
-    assert found.outcome is Verdict.UNKNOWN
+    assert found.outcome is ComparisonResult.UNKNOWN
     assert "cannot be said, the interval is too wide" in found.words
 
 
@@ -91,7 +91,7 @@ def test_few_samples_are_no_verdict(pair: tuple[Build, Build]) -> None:
     timed(pair[0], 100.0, noise=(1.0,))
     timed(pair[1], 200.0, noise=(1.0,))
     found = verdict_of(pair)
-    assert (found.outcome, found.ratio) == (Verdict.INSUFFICIENT, None)
+    assert (found.outcome, found.ratio) == (ComparisonResult.INSUFFICIENT, None)
     assert "n = 1 and 1" in found.words
 
 
@@ -100,7 +100,7 @@ def test_other_sizes_and_other_problems_are_not_compared(pair: tuple[Build, Buil
     timed(pair[0], 100.0)
     timed(pair[1], 100.0, bindings={"s0": 64})
     found = verdict_of(pair)
-    assert (found.outcome, found.ratio) == (Verdict.PROBLEM, None)
+    assert (found.outcome, found.ratio) == (ComparisonResult.PROBLEM, None)
     assert "s0=32 and s0=64" in found.words
     other = Problem.objects.create(digest="d" * 64, kind="gemm", op="mm", summary="s", text="{}")
     BenchmarkResult.objects.filter(build=pair[1]).update(problem=other)
@@ -113,7 +113,7 @@ def test_what_both_were_measured_in_is_compared_and_shown(pair: tuple[Build, Bui
     timed(pair[1], 120.0)
     timed(pair[1], 7.0, bindings={"s0": 1})
     page = compare_page([build.pk for build in pair])
-    assert page.verdicts[0].outcome is Verdict.SLOWER
+    assert page.verdicts[0].outcome is ComparisonResult.SLOWER
     assert [side.median_ns for side in page.sides] == [100.0, 120.0]
     assert {side.bindings["s0"] for side in page.sides} == {32}
 
@@ -126,12 +126,12 @@ def test_another_environment_is_said(pair: tuple[Build, Build]) -> None:
     timed(pair[1], 50.0, environment=elsewhere)
     BenchmarkResult.objects.exclude(bindings={"s0": 32}).update(bindings={"s0": 32, "s1": 1})
     found = verdict_of(pair)
-    assert found.outcome is Verdict.ENVIRONMENT
+    assert found.outcome is ComparisonResult.ENVIRONMENT
     assert "on MI300X, the other on CPU emulation: the ratio is of both" in found.words
 
 
 def test_a_side_without_a_time_is_named(world: World) -> None:
     builds = [world.kernels[0].builds.get(target=name) for name in ("gfx942", "gfx1100")]
     found = compare_page([build.pk for build in builds]).verdicts[0]
-    assert found.outcome is Verdict.UNMEASURED
+    assert found.outcome is ComparisonResult.UNMEASURED
     assert found.words == "gfx1100 has no time yet: measure before you judge."

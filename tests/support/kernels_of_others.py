@@ -41,7 +41,7 @@ def ran(
     kernels: KernelFile, target: Target, text: LaunchSpec, blocks: Sequence[int] = (0,)
 ) -> tuple[Program, EmulationResult]:
     """Some blocks of a launch, without the values of its products."""
-    program = program_of(kernels.listing, kernels.one(text.function), target.name)
+    program = program_of(kernels.listing, kernels.select_kernel(text.function), target.name)
     launch, memory = bind_launch(text, program, target)
     return program, run(program, launch, memory, blocks, values=False)
 

@@ -20,11 +20,11 @@ SAMPLE = samples.path("gpt2_2layer")
 READER = """
 import os, signal, socket, sys
 from pathlib import Path
-from scheduler.sandbox import Fence, Limits
+from scheduler.sandbox import Limits, Sandbox
 from scheduler.sandbox.python import enter_python
 file = Path(sys.argv[4])
 limits = Limits(memory_bytes=int(sys.argv[2]), cpu_seconds=CPU_SECONDS)
-enter_python(Fence(read=(file,), limits=limits))
+enter_python(Sandbox(read=(file,), limits=limits))
 file.read_bytes()
 BODY
 """

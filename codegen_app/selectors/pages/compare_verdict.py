@@ -20,7 +20,7 @@ _SETTINGS = CompareSettings()
 Key: TypeAlias = tuple[Any, ...]
 
 
-class Verdict(StrEnum):
+class ComparisonResult(StrEnum):
     """What can be said of a side beside the first."""
 
     SLOWER = "slower"
@@ -40,7 +40,7 @@ class TimeComparison:
     ``words`` say all of it in a sentence."""
 
     build: int
-    outcome: Verdict
+    outcome: ComparisonResult
     words: str
     ratio: float | None = None
     low: float | None = None
@@ -50,7 +50,8 @@ class TimeComparison:
     @property
     def glyph(self) -> str:
         """The class of its colour and glyph."""
-        return {Verdict.SLOWER: "bad", Verdict.FASTER: "ok"}.get(self.outcome, "off")
+        classes = {ComparisonResult.SLOWER: "bad", ComparisonResult.FASTER: "ok"}
+        return classes.get(self.outcome, "off")
 
 
 def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
@@ -104,21 +105,21 @@ def _comparison(
         words = (
             f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} no time yet: measure"
         )
-        return TimeComparison(build, Verdict.UNMEASURED, f"{words} before you judge.")
+        return TimeComparison(build, ComparisonResult.UNMEASURED, f"{words} before you judge.")
     n = len(one.samples_ns), len(other.samples_ns)
     if one.problem_id != other.problem_id or one.bindings != other.bindings:
         sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
         what = "Two problems" if one.problem_id != other.problem_id else "Other sizes"
         return TimeComparison(
             build,
-            Verdict.PROBLEM,
+            ComparisonResult.PROBLEM,
             f"{what} were measured ({sizes[0]} and {sizes[1]}): their times are not compared.",
             n=n,
         )
     if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
             build,
-            Verdict.INSUFFICIENT,
+            ComparisonResult.INSUFFICIENT,
             f"{labels[1]} beside {labels[0]}: n = {n[1]} and {n[0]} samples,"
             f" of which nothing follows; {MIN_RATIO_SAMPLES} of each are needed.",
             n=n,
@@ -145,7 +146,7 @@ def _compare_measured(
         )
         return TimeComparison(
             build,
-            Verdict.ENVIRONMENT,
+            ComparisonResult.ENVIRONMENT,
             f"{labels[1]} takes {figures}, measured {where}: the ratio is of both, not of the"
             f" code alone. {samples}.",
             *(ratio, low, high, n),
@@ -161,10 +162,10 @@ def _compare_measured(
     )
 
 
-def _outcome(status: Status, ratio: float) -> tuple[Verdict, str]:
+def _outcome(status: Status, ratio: float) -> tuple[ComparisonResult, str]:
     if status in (Status.SLOWER, Status.FASTER):
-        outcome = Verdict(status.value)
+        outcome = ComparisonResult(status.value)
         return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
     if status is Status.SAME:
-        return Verdict.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
-    return Verdict.UNKNOWN, "which is faster cannot be said, the interval is too wide"
+        return ComparisonResult.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
+    return ComparisonResult.UNKNOWN, "which is faster cannot be said, the interval is too wide"

@@ -379,9 +379,9 @@ OPEN = """
     import json
     from dataclasses import asdict
     from scheduler.runtime.cuda import DEVICES
-    from scheduler.runtime.device import Absent, DeviceError
+    from scheduler.runtime.device import AbsentDevice, DeviceError
     from scheduler.runtime.devices import open_device
-    absent = [one.reason for one in DEVICES.probe() if isinstance(one, Absent)]
+    absent = [one.reason for one in DEVICES.probe() if isinstance(one, AbsentDevice)]
     try:
         open_device("cuda:0")
     except DeviceError as error:

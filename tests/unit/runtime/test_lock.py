@@ -15,8 +15,8 @@ from scheduler.runtime.lock import DeviceBusy, lock_device
 HOLDER = """
     import sys
     from pathlib import Path
-    from scheduler.runtime.lock import exclusive
-    with exclusive("rocm:0", Path(sys.argv[1])):
+    from scheduler.runtime.lock import lock_device
+    with lock_device("rocm:0", Path(sys.argv[1])):
         print("held", flush=True)
         sys.stdin.read()
 """

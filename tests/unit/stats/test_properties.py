@@ -135,7 +135,7 @@ def test_a_ratio_is_that_of_welchs_test_on_the_medians(
         *(sides[0].logs[0], sides[0].errors[0] * math.sqrt(len(before)), len(before)),
         equal_var=False,
     )
-    assert found.beyond(0.0)[0] == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
+    assert found.p_values(0.0)[0] == pytest.approx(oracle.pvalue, rel=1e-6, abs=1e-12)
     low, high = found.interval()
     assert bool(low[0] <= 1 <= high[0]) is bool(oracle.pvalue >= 0.05)
     assert low[0] < math.exp(found.logs[0]) < high[0] or found.errors[0] < 1e-9

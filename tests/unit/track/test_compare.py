@@ -39,24 +39,24 @@ def several() -> tuple[list[MeasuredSeries], list[MeasuredSeries]]:
     one = point(target="sm_90")
     other = edited(one, 130.0, registers=72, occupancy_warps_per_sm=24, occupancy_blocks_per_sm=3)
     before = [
-        series("gemm slower", 100.0, select=one),
-        series("gemm faster", 100.0, select=one),
-        series("gemm same", 100.0, select=one),
-        series("softmax same code", 100.0, select=one),
-        series("softmax elsewhere", 100.0, select=one),
-        series("softmax few", 100.0, n=3, select=one),
-        series("softmax wide", 100.0, n=6, noise=0.1, select=one),
-        series("softmax <b>|gone`", 100.0, select=one),
+        series("gemm slower", 100.0, of=one),
+        series("gemm faster", 100.0, of=one),
+        series("gemm same", 100.0, of=one),
+        series("softmax same code", 100.0, of=one),
+        series("softmax elsewhere", 100.0, of=one),
+        series("softmax few", 100.0, n=3, of=one),
+        series("softmax wide", 100.0, n=6, noise=0.1, of=one),
+        series("softmax <b>|gone`", 100.0, of=one),
     ]
     after = [
-        series("gemm slower", 130.0, select=other),
-        series("gemm faster", 90.0, select=edited(one, 90.0)),
-        series("gemm same", 100.2, select=edited(one, 100.2)),
-        series("softmax same code", 140.0, select=one),
-        series("softmax elsewhere", 100.0, select=elsewhere(one, driver="580.159")),
-        series("softmax few", 100.0, select=edited(one, 100.0)),
-        series("softmax wide", 104.0, n=6, noise=0.1, select=edited(one, 104.0)),
-        series("softmax new", 100.0, select=one),
+        series("gemm slower", 130.0, of=other),
+        series("gemm faster", 90.0, of=edited(one, 90.0)),
+        series("gemm same", 100.2, of=edited(one, 100.2)),
+        series("softmax same code", 140.0, of=one),
+        series("softmax elsewhere", 100.0, of=elsewhere(one, driver="580.159")),
+        series("softmax few", 100.0, of=edited(one, 100.0)),
+        series("softmax wide", 104.0, n=6, noise=0.1, of=edited(one, 104.0)),
+        series("softmax new", 100.0, of=one),
     ]
     return before, after
 

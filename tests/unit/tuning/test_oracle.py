@@ -323,7 +323,7 @@ class TestStart:
         assert len(start.first_candidates(problem)) == FIRST_COUNT
         assert start.device == "model:MI300X"
         assert f"{len(names)} candidates of 1 of 1 problems" in start.text([problem])
-        figure = start.figures(problem)[20]
+        figure = start.modelled_times(problem)[20]
         assert figure.time_ns.mid == 10.0
         start.check_for("gfx942")
         with pytest.raises(UserError, match="modelled for gfx942"):
@@ -345,7 +345,7 @@ class TestStart:
         path.write_text("\n".join(map(json.dumps, lines)))
         start = read_warm_start(path)
         assert len(start.first_candidates(problem)) == FIRST_COUNT
-        assert start.figures(problem) == {}
+        assert start.modelled_times(problem) == {}
 
 
 @pytest.mark.parametrize(
